@@ -2,11 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { AgentPrompt } from "../../../src/contract/methods/agents.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted, size, tokens } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import { Lines, Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 
 const sizeOf = (part: { readonly bytes: number; readonly tokens: number }): string =>
@@ -21,9 +20,7 @@ function Part({ part }: { part: AgentPrompt["parts"][number] }) {
           <Name text={title} /> <span class="soft">{sizeOf(part)}</span>
         </summary>
         {file !== undefined && <Name as="p" class="soft" text={file} />}
-        <pre class="sunken out-text">
-          <bdi>{safeText(text)}</bdi>
-        </pre>
+        <Lines as="pre" class="sunken out-text" text={text} />
       </details>
     </li>
   );

@@ -7,12 +7,12 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { ActButton } from "../parts/act-button.tsx";
 import { Button } from "../parts/button.tsx";
+import { Lines } from "../parts/name.tsx";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { isProgram } from "../sessions/own-name.ts";
@@ -220,11 +220,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
         sendNow();
       }}
     >
-      {problem !== undefined && (
-        <p class="composer-problem" role="alert">
-          <bdi>{safeText(problem)}</bdi>
-        </p>
-      )}
+      {problem !== undefined && <Lines class="composer-problem" role="alert" text={problem} />}
       <Pictures sessionKey={sessionKey} />
       {commands.menu}
       <textarea

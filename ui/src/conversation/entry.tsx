@@ -14,7 +14,7 @@ import { may } from "../gateway.ts";
 import { StepChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
-import { Name, SessionLink } from "../parts/name.tsx";
+import { Lines, Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
 import { Cost, Time } from "../parts/time.tsx";
@@ -153,11 +153,7 @@ function TextEntry({ item }: { item: TextItem }) {
       {(job === undefined ? blocks : []).map((block, at) => (
         <Part key={at} block={block} message={message} />
       ))}
-      {problem !== undefined && (
-        <p class="entry-error">
-          <bdi>{safeText(problem)}</bdi>
-        </p>
-      )}
+      {problem !== undefined && <Lines class="entry-error" text={problem} />}
       {text.trim() !== "" && <Tools id={message.id} text={text} isOwn={origin.manner === "own"} />}
     </li>
   );

@@ -10,7 +10,6 @@ import {
   type PermissionScope,
   withoutSources,
 } from "../../../src/core/shapes/permission.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Agent } from "../agents/agent-name.tsx";
 import { tick } from "../clock.ts";
 import { Copy } from "../conversation/text/copy.tsx";
@@ -18,7 +17,7 @@ import { ask } from "../gateway.ts";
 import { LabelChips } from "../labels/chips.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import { Lines, Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -109,9 +108,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   if (wish !== undefined) {
     return (
       <div ref={part} class="permission-confirm">
-        <p>
-          <Name text={lastingWords(question, wish)} />
-        </p>
+        <Name as="p" text={lastingWords(question, wish)} />
         <div class="line permission-answers">
           <button {...button} class="danger" onClick={() => void answer("allow", wish)}>
             {LONGER[wish][lastingKind]}
@@ -175,18 +172,18 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
       <p>
         <Agent id={agentId} /> {wantsTo(kind)}
       </p>
-      <pre class="sunken">
-        <bdi>{safeText(command)}</bdi>
-      </pre>
+      <Lines as="pre" class="sunken" text={command} />
       {folder !== undefined && (
         <p class="soft">
           in <Name text={folder} />
         </p>
       )}
       {folder === undefined && detail !== undefined && !isForm && (
-        <pre class="sunken small permission-detail">
-          <bdi>{safeText(labels === undefined ? detail : withoutSources(detail))}</bdi>
-        </pre>
+        <Lines
+          as="pre"
+          class="sunken small permission-detail"
+          text={labels === undefined ? detail : withoutSources(detail)}
+        />
       )}
       {labels !== undefined && (
         <p class="bar">
@@ -194,11 +191,7 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
         </p>
       )}
       {form?.url !== undefined && <Copy text={() => form.url ?? ""} name="the address" />}
-      {reason !== undefined && (
-        <p class="soft small">
-          <Name text={reason} />
-        </p>
-      )}
+      {reason !== undefined && <Name as="p" class="soft small" text={reason} />}
       {mayAnswer && <Answers question={question} held={held} onDone={onDone} />}
       <p class="soft small">denied in {duration(Math.max(0, expiresAt - tick.value))}</p>
     </div>

@@ -3,12 +3,12 @@
 
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
-import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { Button } from "../parts/button.tsx";
 import { lazy } from "../parts/lazy.tsx";
-import { Name } from "../parts/name.tsx";
+import { Lines, Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
@@ -61,9 +61,7 @@ function Summary({ item: { kind, agentId = "", summary, title, labels } }: { ite
     <>
       <Name text={agentName(agentId)} /> {wantsTo(title)}{" "}
       {labels === undefined ? (
-        <code>
-          <bdi>{safeText(summary)}</bdi>
-        </code>
+        <Lines as="code" text={summary} />
       ) : (
         <Leaving summary={summary} labels={labels} />
       )}
@@ -166,7 +164,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
       {!open && !isOne && <Name as="p" class="cut inbox-summary" text={namesIn(items.map(itemName))} />}
       {open && isOne && <Peek item={item} id={belowId} answers={answers} />}
       {open && !isOne && (
-        <ul class="inbox-rows rows" id={belowId}>
+        <ul class="inbox-rows rows card" id={belowId}>
           {items.map((one) => (
             <InboxRow key={one.id} entry={{ id: one.id, items: [one] }} triages={triages} use={use} />
           ))}

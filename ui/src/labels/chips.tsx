@@ -3,15 +3,17 @@
 import "./labels.css";
 import { LABELS, type Label, type Labels } from "../../../src/core/shapes/labels.ts";
 import { withoutSources } from "../../../src/core/shapes/permission.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { counted } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import { Lines, Name } from "../parts/name.tsx";
 
 export function LabelChip({ label, source }: { label: Label; source: string }) {
   return (
-    <span class={`chip label-chip ${label === "outside" ? "tone-warn" : ""}`}>
-      <Name text={`${label}: ${source}`} title={source} />
-    </span>
+    <Name
+      as="span"
+      class={`chip label-chip ${label === "outside" ? "tone-warn" : ""}`}
+      text={`${label}: ${source}`}
+      title={source}
+    />
   );
 }
 
@@ -45,10 +47,7 @@ export function StepChips({ labels = {} }: { labels?: Labels | undefined }) {
 export function Leaving({ summary, labels }: { summary: string; labels: Labels }) {
   return (
     <>
-      <code>
-        <bdi>{safeText(withoutSources(summary))}</bdi>
-      </code>{" "}
-      <LabelChips labels={labels} />
+      <Lines as="code" text={withoutSources(summary)} /> <LabelChips labels={labels} />
     </>
   );
 }

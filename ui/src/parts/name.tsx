@@ -3,7 +3,7 @@
 //      are escaped. The writing direction of a name does not affect the text around it.
 
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
-import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 import { nameOf } from "./names.ts";
 
@@ -11,7 +11,7 @@ import { nameOf } from "./names.ts";
 export function Name(props: {
   text: string;
   title?: string | undefined;
-  as?: "b" | "code" | "dd" | "div" | "h3" | "li" | "p" | "span" | "strong";
+  as?: "b" | "code" | "dd" | "div" | "dt" | "h3" | "li" | "p" | "span" | "strong" | "td" | "th";
   class?: string;
 }) {
   const { text, title, as: Box, ...attributes } = props;
@@ -21,6 +21,16 @@ export function Name(props: {
     </bdi>
   );
   return Box === undefined ? name : <Box {...attributes}>{name}</Box>;
+}
+
+/** Shows untrusted text with its lines. */
+export function Lines(props: { text: string; as?: "code" | "p" | "pre"; class?: string; role?: "alert" }) {
+  const { text, as: Box = "p", ...attributes } = props;
+  return (
+    <Box {...attributes}>
+      <bdi>{safeText(text)}</bdi>
+    </Box>
+  );
 }
 
 /** Links to a conversation, or to a message in it. Only text if the reader may not see the session. */

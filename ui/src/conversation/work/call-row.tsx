@@ -103,9 +103,7 @@ export function CallRow({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const line = (
     <>
-      <span class="tool-name mono">
-        <Name text={call?.name ?? result?.toolName ?? "tool"} />
-      </span>
+      <Name as="span" class="tool-name mono" text={call?.name ?? result?.toolName ?? "tool"} />
       <bdi class="tool-summary cut soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
       <Outcome step={step} running={running} />
       <Time class="step-time soft number" at={calledAt} />

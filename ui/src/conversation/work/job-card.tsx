@@ -2,9 +2,8 @@
 // too.
 
 import type { Labels } from "../../../../src/core/shapes/labels.ts";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { StepChips } from "../../labels/chips.tsx";
-import { Name, SessionLink } from "../../parts/name.tsx";
+import { Lines, Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { outcomeWord } from "../../parts/words.ts";
@@ -25,28 +24,20 @@ export function JobCard(props: {
         <SessionLink sessionKey={sessionKey} />
         <State state={status} text={outcomeWord(status)} />
         {facts.map((fact) => (
-          <span key={fact} class="soft number">
-            <Name text={fact} />
-          </span>
+          <Name as="span" key={fact} class="soft number" text={fact} />
         ))}
         <StepChips labels={labels} />
         <Time class="soft small" at={atMs} />
       </div>
       {result === "" ? <p class="soft">No result text</p> : <Prose text={result} />}
-      {notes !== "" && (
-        <p class={status === "ok" ? "soft" : "entry-error"}>
-          <bdi>{safeText(notes)}</bdi>
-        </p>
-      )}
+      {notes !== "" && <Lines class={status === "ok" ? "soft" : "entry-error"} text={notes} />}
       <details class="small plumbing">
         <summary class="soft">Details</summary>
         <dl class="facts">
           {plumbing.map(([name, value]) => (
             <>
               <dt key={name}>{name}</dt>
-              <dd key={value} class="mono">
-                <Name text={value} />
-              </dd>
+              <Name as="dd" key={value} class="mono" text={value} />
             </>
           ))}
         </dl>

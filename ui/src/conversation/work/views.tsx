@@ -80,11 +80,7 @@ function File({ path, content, note }: { path: string; content: string; note: st
   return (
     <Figure caption={path} isCode>
       <Prose text={`${fence}${LANGUAGES[ending] ?? ending}\n${content}\n${fence}`} />
-      {note !== undefined && (
-        <p class="soft">
-          <Name text={note} />
-        </p>
-      )}
+      {note !== undefined && <Name as="p" class="soft" text={note} />}
     </Figure>
   );
 }
@@ -135,9 +131,7 @@ function Links({ pages }: { pages: readonly Fields[] }) {
             ) : (
               <Name text={title} />
             )}
-            <span class="soft mono">
-              <Name text={url} />
-            </span>
+            <Name as="span" class="soft mono" text={url} />
             {words !== undefined && <Prose text={words} />}
           </li>
         );
@@ -163,9 +157,7 @@ function Table({ list }: { list: readonly unknown[] }) {
             <thead>
               <tr>
                 {names.map((name) => (
-                  <th key={name}>
-                    <Name text={nameWords(name)} />
-                  </th>
+                  <Name as="th" key={name} text={nameWords(name)} />
                 ))}
               </tr>
             </thead>
@@ -174,9 +166,11 @@ function Table({ list }: { list: readonly unknown[] }) {
             {shown.map((row, at) => (
               <tr key={at}>
                 {names.map((name) => (
-                  <td key={name}>
-                    <Name text={head(name in row ? valueWords((row as Fields)[name]) : "", CELL_MAX_CHARS)} />
-                  </td>
+                  <Name
+                    as="td"
+                    key={name}
+                    text={head(name in row ? valueWords((row as Fields)[name]) : "", CELL_MAX_CHARS)}
+                  />
                 ))}
               </tr>
             ))}
@@ -204,9 +198,7 @@ function Facts({ fields, depth = 0 }: { fields: Fields; depth?: number }) {
     <dl class="facts">
       {entries.map(([name, value]) => (
         <>
-          <dt key={name}>
-            <Name text={nameWords(name)} />
-          </dt>
+          <Name as="dt" key={name} text={nameWords(name)} />
           <dd>
             <Value name={name} value={value} depth={depth} />
           </dd>

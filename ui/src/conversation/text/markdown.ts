@@ -33,10 +33,14 @@ function resolveEntities(text: string): string {
   });
 }
 
-function makeElement<K extends keyof HTMLElementTagNameMap>(name: K, className = "", text = "") {
+function makeElement<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  className = "",
+  ...content: readonly (Node | string)[]
+) {
   const element = document.createElement(name);
   if (className !== "") element.className = className;
-  if (text !== "") element.textContent = text;
+  element.append(...content);
   return element;
 }
 
@@ -44,9 +48,8 @@ function makeElement<K extends keyof HTMLElementTagNameMap>(name: K, className =
 const BLOCKS = /^(?:p|h3|li|th|td|blockquote)$/;
 
 function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonly Token[], className = "") {
-  const element = makeElement(name, className);
+  const element = makeElement(name, className, ...nodesOf(tokens));
   if (BLOCKS.test(name)) element.dir = "auto";
-  element.append(...nodesOf(tokens));
   return element;
 }
 
@@ -60,12 +63,11 @@ function scrolling(element: HTMLElement, name: string): HTMLElement {
 
 function linkTo(href: string, content: readonly (Node | string)[]): (Node | string)[] {
   if (!LINK.test(href) || !URL.canParse(href)) return [...content];
-  const link = makeElement("a");
+  const link = makeElement("a", "", ...content);
   link.href = href;
   link.rel = "noopener noreferrer";
   link.target = "_blank";
   link.title = head(safeText(link.href), TITLE_MAX_CHARS);
-  link.append(...content);
   return [link];
 }
 
@@ -88,42 +90,31 @@ async function colour(code: HTMLElement, text: string, language: string): Promis
 
 function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const language = lang.slice(0, LANGUAGE_MAX_CHARS);
-  const pre = scrolling(makeElement("pre"), language === "" ? "Code" : `Code, ${language}`);
   const code = makeElement("code", "", text);
-  pre.append(code);
+  const pre = scrolling(makeElement("pre", "", code), language === "" ? "Code" : `Code, ${language}`);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
   const copy = makeElement("button", "quiet small copy-code", "Copy");
   copy.type = "button";
-  const top = makeElement("div", "row small code-head");
-  top.append(makeElement("span", "code-language", language), copy);
-  const box = makeElement("div", "code-block");
-  box.append(top, pre);
-  return box;
+  const name = makeElement("span", "code-language", language);
+  return makeElement("div", "code-block", makeElement("div", "row small code-head", name, copy), pre);
 }
 
 function table({ header, rows }: Tokens.Table): HTMLElement {
   const row = (cells: readonly Tokens.TableCell[]): HTMLElement => {
-    const line = makeElement("tr");
-    for (const { header: isHead, tokens, align } of cells) {
-      line.append(holding(isHead ? "th" : "td", tokens, align === null ? "" : `align-${align}`));
-    }
-    return line;
+    const drawn = cells.map(({ header: isHead, tokens, align }) =>
+      holding(isHead ? "th" : "td", tokens, align === null ? "" : `align-${align}`),
+    );
+    return makeElement("tr", "", ...drawn);
   };
-  const head = makeElement("thead");
-  head.append(row(header));
-  const body = makeElement("tbody");
-  body.append(...rows.map(row));
-  const whole = makeElement("table");
-  whole.append(head, body);
-  const box = scrolling(makeElement("div", "scroll-x"), "Table");
-  box.append(whole);
-  return box;
+  const head = makeElement("thead", "", row(header));
+  const whole = makeElement("table", "", head, makeElement("tbody", "", ...rows.map(row)));
+  return scrolling(makeElement("div", "scroll-x", whole), "Table");
 }
 
 function list({ ordered, start, items }: Tokens.List): HTMLElement {
-  const whole = makeElement(ordered ? "ol" : "ul");
-  if (whole instanceof HTMLOListElement && typeof start === "number" && start !== 1) whole.start = start;
-  whole.append(...items.map(({ tokens }) => holding("li", tokens)));
+  const entries = items.map(({ tokens }) => holding("li", tokens));
+  const whole = makeElement(ordered ? "ol" : "ul", "", ...entries);
+  if (whole instanceof HTMLOListElement && typeof start === "number") whole.start = start;
   return whole;
 }
 

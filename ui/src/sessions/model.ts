@@ -155,27 +155,13 @@ async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
   const chosen = asked.flat ? filters() : { includeArchived: wish.value.archived };
-  const shared = { ...chosen, includeChildren: true };
-  const chunks = Array.from({ length: Math.ceil(keys.length / KEYS_MAX) }, (_, n) =>
-    keys.slice(n * KEYS_MAX, (n + 1) * KEYS_MAX),
-  );
-  let orphans = false;
-  try {
-    const found = await Promise.all(
-      chunks.map((some) => listSessions({ ...shared, keys: some, limit: KEYS_MAX })),
-    );
-    if (mine !== generation) return;
-    const rows = found.flatMap((page) => page.sessions);
-    noteParents(keys, rows);
-    learnNames(rows);
-    chunks.forEach((some, n) => {
-      orphans = asked.learn(some, found[n]?.sessions ?? []) || orphans;
-    });
-  } catch {
-    // The connection was lost. Everything is read again after the reconnect.
-    return;
-  }
-  if (orphans) void readBranch(TOP, true);
+  const request = { ...chosen, includeChildren: true, keys, limit: KEYS_MAX };
+  // If the connection was lost, everything is read again after the reconnect.
+  const page = await listSessions(request).catch(() => undefined);
+  if (page === undefined || mine !== generation) return;
+  noteParents(keys, page.sessions);
+  learnNames(page.sessions);
+  if (asked.learn(keys, page.sessions)) void readBranch(TOP, true);
   const held = holders.size > 0;
   if (!held) forest.settle();
   draw(!held);
@@ -196,10 +182,10 @@ const tellNews = batched(BATCH_MS, async () => {
   // Send only one request at a time. Otherwise an older answer about a row could be applied after a newer
   // one.
   if (isReadingNews) return;
-  const keys = [...news];
-  news.clear();
-  if (keys.length > NEWS_MAX) return readAgain();
+  if (news.size > NEWS_MAX) return readAgain();
+  const keys = [...news].slice(0, KEYS_MAX);
   if (keys.length === 0) return;
+  for (const key of keys) news.delete(key);
   isReadingNews = true;
   await readRows(keys).finally(() => {
     isReadingNews = false;

@@ -118,9 +118,13 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
   const [isAsking, setAsking] = useState(false);
   return (
     <>
-      <button type="button" class="danger" data-act="" onClick={() => setAsking(true)}>
-        Remove agent<span class="visually-hidden"> {id}</span>
-      </button>
+      <Button
+        text="Remove agent"
+        class="danger"
+        data-act=""
+        aria-label={`Remove agent ${id}`}
+        onClick={() => setAsking(true)}
+      />
       {isAsking && (
         <Confirm
           title="Remove this agent?"

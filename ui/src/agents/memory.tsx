@@ -4,12 +4,12 @@
 
 import { useState } from "preact/hooks";
 import type { AgentMemoryText } from "../../../src/contract/methods/agents.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { size } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import { Lines } from "../parts/name.tsx";
 import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 
@@ -59,9 +59,7 @@ function Edit({ memory, onClose, onSaved }: EditProps) {
               <p class="tone-warn">
                 The agent has changed its memory meanwhile. Nothing was saved. It is now:
               </p>
-              <pre class="sunken out-text">
-                <bdi>{safeText(base.text)}</bdi>
-              </pre>
+              <Lines as="pre" class="sunken out-text" text={base.text} />
             </>
           )}
         </div>
@@ -82,20 +80,16 @@ export function Memory({ agentId }: { agentId: string }) {
       ) : (
         <details>
           <summary>{size(bytesOf(memory.text))}</summary>
-          <pre class="sunken out-text">
-            <bdi>{safeText(memory.text)}</bdi>
-          </pre>
+          <Lines as="pre" class="sunken out-text" text={memory.text} />
         </details>
       )}
       {may("operator.write") && (
         <p>
-          <button type="button" onClick={() => setEdited(memory)}>
-            Edit
-            <span class="visually-hidden">
-              {" "}
-              the memory of <Name text={agentId} />
-            </span>
-          </button>
+          <Button
+            text="Edit"
+            aria-label={`Edit the memory of ${agentId}`}
+            onClick={() => setEdited(memory)}
+          />
         </p>
       )}
       {edited !== undefined && (

@@ -2,6 +2,7 @@
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -30,13 +31,14 @@ const sessionsHref = (agentId: string, only: string): string =>
 export function Chat({ agent: { id, name = id, tools }, primary }: { agent: AgentDetails; primary?: true }) {
   const key = mainSessionOf(id);
   if (tools === undefined || key === undefined) return null;
+  const action = may("operator.write") ? "Chat" : "Read";
   return (
-    <a class={primary ? "button primary" : "button"} href={hrefOf({ view: "sessions", key })}>
-      {may("operator.write") ? "Chat" : "Read"}
-      <span class="visually-hidden">
-        {" "}
-        with <Name text={name} />
-      </span>
+    <a
+      class={primary ? "button primary" : "button"}
+      href={hrefOf({ view: "sessions", key })}
+      aria-label={`${action} with ${safeLine(name)}`}
+    >
+      {action}
     </a>
   );
 }
@@ -64,12 +66,12 @@ function Today({ agent }: { agent: AgentDetails }) {
       ))}
       {isSpent(agent) && <span class="chip tone-bad">budget used</span>}
       {failed > 0 && (
-        <a class="tone-bad toned" href={sessionsHref(id, "failed")}>
+        <a
+          class="tone-bad toned"
+          href={sessionsHref(id, "failed")}
+          aria-label={`${failed} failed today of ${safeLine(name)}`}
+        >
           {failed} failed today
-          <span class="visually-hidden">
-            {" "}
-            of <Name text={name} />
-          </span>
         </a>
       )}
     </p>

@@ -19,7 +19,7 @@ import { OpenSession } from "./open-session.ts";
 import { type Fate, SessionReader } from "./reader.ts";
 import { Tail } from "./tail.tsx";
 import { Code } from "./text/text.tsx";
-import { type Thread, WINDOW_MAX } from "./thread.ts";
+import type { Thread } from "./thread.ts";
 
 const FATES: Readonly<Record<Fate, string>> = {
   reset: "This session was reset. A new conversation has started.",
@@ -32,16 +32,13 @@ const ENDINGS: Readonly<Record<string, string>> = { ok: "Answered.", aborted: "T
 /** Returns a reader of this session. The reader is open as long as the component is mounted. */
 function useReader(sessionKey: string, messageId: string | undefined): SessionReader {
   const reader = useMemo(() => new SessionReader(sessionKey), [sessionKey]);
-  const opened = useRef<string>(undefined);
   useEffect(() => {
-    opened.current = messageId;
-    reader.open(messageId);
+    reader.open();
     return () => reader.close();
   }, [reader]);
   useEffect(() => {
-    if (messageId !== undefined && messageId !== opened.current) reader.around(messageId);
-    opened.current = messageId;
-  }, [messageId]);
+    if (messageId !== undefined) reader.around(messageId);
+  }, [reader, messageId]);
   return reader;
 }
 
@@ -111,13 +108,8 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
         <div class="conversation-body">
           <MessageList
             items={items}
-            jump={reader.jump.value.count}
-            target={target}
-            atNewest={thread.nextAfter === undefined}
-            full={thread.messages.length >= WINDOW_MAX}
-            onFollow={(follows) => reader.follow(follows)}
-            onNearStart={() => reader.older()}
-            onNearEnd={() => reader.newer()}
+            reader={reader}
+            jump={reader.jump.value}
             head={
               <Head
                 thread={thread}

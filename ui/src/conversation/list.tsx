@@ -6,6 +6,8 @@
 import { Component, type ComponentChild, createRef } from "preact";
 import { Entry } from "./entry.tsx";
 import type { Item } from "./items.ts";
+import type { SessionReader } from "./reader.ts";
+import { WINDOW_MAX } from "./thread.ts";
 
 /** Maximum distance from the end, in CSS pixels, at which the reader counts as being at the end. */
 const END_PX = 48;
@@ -14,17 +16,9 @@ const NEAR_PX = 1_200;
 
 interface ListProps {
   readonly items: readonly Item[];
-  /** Incremented when the list must scroll to the target message, or to the end. */
-  readonly jump: number;
-  /** The message to which a link leads. */
-  readonly target: string | undefined;
-  readonly atNewest: boolean;
-  /** True if the window is full, so that reading a page at one end drops messages at the other. */
-  readonly full: boolean;
-  /** Called when the reader reaches or leaves the end. */
-  readonly onFollow: (follows: boolean) => void;
-  readonly onNearStart: () => void;
-  readonly onNearEnd: () => void;
+  readonly reader: SessionReader;
+  /** Changes when the list must scroll to the message, or without one to the end. */
+  readonly jump: { readonly messageId?: string | undefined };
   readonly tail: ComponentChild;
   readonly head: ComponentChild;
 }
@@ -101,10 +95,10 @@ export class MessageList extends Component<ListProps> {
 
   /** Scrolls to the target message, or to the end if there is none. */
   #settle(): void {
-    const { target, atNewest } = this.props;
-    const entry = target === undefined ? null : this.#find(target);
+    const { messageId } = this.props.jump;
+    const entry = messageId === undefined ? null : this.#find(messageId);
     if (entry === null) {
-      this.#setFollows(atNewest);
+      this.#setFollows(this.#isAtNewest());
       this.#toEnd();
       return;
     }
@@ -122,7 +116,11 @@ export class MessageList extends Component<ListProps> {
 
   #setFollows(follows: boolean): void {
     this.#follows = follows;
-    this.props.onFollow(follows);
+    this.props.reader.follow(follows);
+  }
+
+  #isAtNewest(): boolean {
+    return this.props.reader.thread.peek()?.nextAfter === undefined;
   }
 
   readonly #scrolled = (): void => {
@@ -133,7 +131,7 @@ export class MessageList extends Component<ListProps> {
     // view stays at the end while the content grows.
     const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
-    const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
+    const follows = this.#isAtNewest() && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
     if (follows !== this.#follows) this.#setFollows(follows);
     this.#look();
   };
@@ -145,9 +143,11 @@ export class MessageList extends Component<ListProps> {
     const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
     // If a full window is folded into a few rows, both ends are near. Reading a page at one end would drop
     // messages at the other end, and reading those would drop the first page again, without end.
-    if (nearStart && nearEnd && this.props.full) return;
-    if (nearStart) this.props.onNearStart();
-    if (nearEnd) this.props.onNearEnd();
+    const { reader } = this.props;
+    const count = reader.thread.peek()?.messages.length ?? 0;
+    if (nearStart && nearEnd && count >= WINDOW_MAX) return;
+    if (nearStart) reader.older();
+    if (nearEnd) reader.newer();
   }
 
   override render() {

@@ -38,7 +38,7 @@ export class SessionReader {
   readonly fate = signal<Fate | undefined>(undefined);
   readonly unseen = signal(0);
   /** Changes when the view must scroll: to the message, or without one to the end. */
-  readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
+  readonly jump = signal<{ readonly messageId?: string | undefined }>({});
   readonly live = new StreamedTexts();
   /** The run whose model call will be retried, with a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
@@ -57,7 +57,7 @@ export class SessionReader {
   }
 
   /** Starts to read and to handle events, until `close` is called. */
-  open(messageId: string | undefined): void {
+  open(): void {
     const news = batched(BATCH_MS, () => this.news());
     const newsOfJobs = batched(JOBS_BATCH_MS, () => this.news());
     this.#ends.push(
@@ -99,7 +99,6 @@ export class SessionReader {
     for (const { stream, sessionKey, runId, data } of streamedSoFar("agent"))
       if (stream === "thinking_delta" && this.#isMine(sessionKey))
         this.live.say(runId, "thinking", data.text ?? "", data.ms);
-    if (messageId !== undefined) this.around(messageId);
     this.#ends.push(whenConnected(() => this.news()));
   }
 
@@ -128,7 +127,7 @@ export class SessionReader {
 
   latest(): void {
     if (this.thread.value?.nextAfter === undefined) {
-      this.jump.value = { count: this.jump.value.count + 1 };
+      this.jump.value = {};
       return;
     }
     this.#then(async () => this.#replace(await this.#read({})));
@@ -202,7 +201,7 @@ export class SessionReader {
     this.unseen.value = 0;
     this.#tail = undefined;
     this.#show({ ...threadOf(page), now });
-    this.jump.value = { count: this.jump.value.count + 1, messageId };
+    this.jump.value = { messageId };
   }
 
   async #readNews(): Promise<void> {

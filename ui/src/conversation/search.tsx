@@ -54,7 +54,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
   return (
     <>
       {hits.length > 0 ? (
-        <ul class="search-hits">
+        <ul class="rows search-hits">
           {hits.map(({ sessionKey, sessionId, messageId, author, timestamp, excerpt, earlier }) => (
             <li key={messageId}>
               <div class="line search-hit-head small">

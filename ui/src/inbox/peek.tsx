@@ -91,7 +91,7 @@ function Last({ item, answers }: PeekProps) {
   return (
     <>
       {!(isTold && code === undefined) && (
-        <p>
+        <p class="line">
           {!isTold && <Name text={summary} />}
           {code !== undefined && !isFailed && <span class="chip">{code}</span>}
         </p>
@@ -102,7 +102,7 @@ function Last({ item, answers }: PeekProps) {
         </p>
       )}
       {waitingFor.length > 0 && (
-        <p class="soft">
+        <p class="line soft">
           Waits for{" "}
           {waitingFor.map((key) => (
             <span key={key} class="chip">
@@ -113,10 +113,10 @@ function Last({ item, answers }: PeekProps) {
       )}
       <Awaited {...behind} words="Loading the last message…" />
       {text !== "" && (
-        <figure>
+        <figure class="stack">
           <figcaption class="soft">Last message</figcaption>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region needs the keyboard */}
-          <section class="sunken inbox-text inbox-last" aria-label="Last message" tabIndex={0}>
+          <section class="sunken inbox-text" aria-label="Last message" tabIndex={0}>
             <Prose text={text} />
           </section>
         </figure>
@@ -139,11 +139,11 @@ function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionI
   return (
     <>
       <Name as="p" text={summary} />
-      <figure>
+      <figure class="stack">
         <figcaption class="soft">
           <Name text={title} />
         </figcaption>
-        <pre class="sunken inbox-text inbox-diff">
+        <pre class="sunken inbox-diff">
           {diff.split("\n").map((line, at) => (
             <bdi key={at} class={DIFF_CLASSES[line.charAt(0)]}>{`${line}\n`}</bdi>
           ))}
@@ -156,17 +156,17 @@ function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionI
   );
 }
 
-function Details(props: PeekProps) {
-  const { item } = props;
-  if (item.kind === "instructions") return <Change item={item} />;
-  if (item.kind !== "permission") return <Last {...props} />;
-  return <Asked items={[item]} held={moved.value.has(item.id)} />;
-}
-
 export function Peek({ id, ...props }: PeekProps & { id: string }) {
+  const { item } = props;
   return (
     <div class="stack inbox-peek" id={id}>
-      <Details {...props} />
+      {item.kind === "instructions" ? (
+        <Change item={item} />
+      ) : item.kind === "permission" ? (
+        <Asked items={[item]} held={moved.value.has(item.id)} />
+      ) : (
+        <Last {...props} />
+      )}
     </div>
   );
 }

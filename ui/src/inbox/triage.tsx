@@ -88,7 +88,7 @@ export function TriageTools({ items, use }: Props) {
     return name !== filter && count === 0 ? [] : [[name, `${words} (${count})`] as const];
   });
   return (
-    <div class="inbox-tools">
+    <div class="row">
       {(kinds.length > 2 || filter !== "") && (
         <Select value={filter} options={kinds} onPick={onFilter} aria-label="Show" />
       )}

@@ -22,7 +22,7 @@ function Item({ item }: { item: AttentionItem }) {
   return (
     <li class={`bar tone-${toneOf(item)}`}>
       <a
-        class="row"
+        class="row cut"
         href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}
       >
         <AgentMark id={agentId} />
@@ -37,17 +37,8 @@ function Item({ item }: { item: AttentionItem }) {
   );
 }
 
-function Items({
-  title,
-  calm,
-  items,
-  count,
-}: {
-  title: string;
-  calm: string;
-  items: readonly AttentionItem[];
-  count: number;
-}) {
+function Items(props: { title: string; calm: string; items: readonly AttentionItem[]; count: number }) {
+  const { title, calm, items, count } = props;
   const others = count - Math.min(items.length, SHOWN_MAX);
   return (
     <section class="card" aria-label={title}>
@@ -86,7 +77,7 @@ function Today() {
           .slice(0, SHOWN_MAX)
           .map(({ id, cost, failed }) => (
             <li key={id} class="bar">
-              <a class="row" href={hrefOf({ view: "agents", agentId: id })}>
+              <a class="row cut" href={hrefOf({ view: "agents", agentId: id })}>
                 <Agent id={id} />
               </a>
               {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}

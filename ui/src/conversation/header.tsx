@@ -49,22 +49,6 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
-function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: string | undefined }) {
-  const origin = forkOrigin(sessionKey);
-  const links = [
-    ["from", spawnedBy],
-    ["forked from", origin],
-  ] as const;
-  return links.map(
-    ([word, key]) =>
-      key !== undefined && (
-        <span key={word}>
-          {word} <SessionLink sessionKey={key} />
-        </span>
-      ),
-  );
-}
-
 /** Returns whether the session has earlier conversations. A reset changes the id of the current one. */
 function useWasReset({ sessionKey, sessionId }: Thread): boolean {
   const earlier = useReading(`earlier ${sessionKey} ${sessionId}`, async () => {
@@ -76,11 +60,11 @@ function useWasReset({ sessionKey, sessionId }: Thread): boolean {
 
 /** `earlier`: a message of an earlier conversation, which is shown in a dialog. */
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
-  const [open, setOpen] = useState(false);
-  const [listed, setListed] = useState(false);
-  const [failed, setFailed] = useState(false);
+  const [dialog, setDialog] = useState<"settings" | "earlier" | "failed">();
+  const close = (): void => setDialog(undefined);
   const row = thread.now?.session;
   const chainId = lastChain(thread);
+  const origin = forkOrigin(thread.sessionKey);
   const wasReset = useWasReset(thread);
   return (
     <header class="row strip conversation-head">
@@ -92,7 +76,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         <Name text={row?.label || row?.displayName || nameOf(thread.sessionKey)} title={thread.sessionKey} />
       </h2>
       <div class="bar conversation-facts small soft">
-        {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
+        {row !== undefined && <Doing row={row} onFailed={() => setDialog("failed")} />}
         {row?.archivedAt !== undefined && <span class="chip">archived</span>}
         <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
         {row?.sendPolicy !== undefined && (
@@ -101,7 +85,16 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           </span>
         )}
         <Figures thread={thread} />
-        <Parents sessionKey={thread.sessionKey} spawnedBy={row?.spawnedBy} />
+        {row?.spawnedBy !== undefined && (
+          <span>
+            from <SessionLink sessionKey={row.spawnedBy} />
+          </span>
+        )}
+        {origin !== undefined && (
+          <span>
+            forked from <SessionLink sessionKey={origin} />
+          </span>
+        )}
         {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
         <Button
           text="Copy key"
@@ -116,24 +109,24 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           text="Earlier"
           data-act=""
           aria-label="Earlier conversations"
-          onClick={() => setListed(true)}
+          onClick={() => setDialog("earlier")}
         />
       )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
-        <Button text="Settings" data-act="Settings of the session" onClick={() => setOpen(true)} />
+        <Button text="Settings" data-act="Settings of the session" onClick={() => setDialog("settings")} />
       )}
-      {(listed || earlier !== undefined) && row !== undefined && (
+      {(dialog === "earlier" || earlier !== undefined) && row !== undefined && (
         <Earlier
           key={earlier?.messageId}
           at={earlier}
           onClose={() => {
-            setListed(false);
+            close();
             if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
           }}
         />
       )}
-      {failed && <FailedJobs sessionKey={thread.sessionKey} onClose={() => setFailed(false)} />}
-      {open && row !== undefined && <Settings row={row} onClose={() => setOpen(false)} />}
+      {dialog === "failed" && <FailedJobs sessionKey={thread.sessionKey} onClose={close} />}
+      {dialog === "settings" && row !== undefined && <Settings row={row} onClose={close} />}
     </header>
   );
 }

@@ -57,44 +57,35 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
   );
 }
 
-interface FieldsProps {
-  readonly row: Row;
-  /** The session's instructions for its model. */
-  readonly told: string;
-  readonly onClose: () => void;
-}
-
-function Fields({ row, told, onClose }: FieldsProps) {
-  const before = { label: row.label ?? "", instructions: told, policy: row.sendPolicy ?? "" } as const;
+/** `before`: the session's instructions for its model. */
+function Fields({ row, before, onClose }: { row: Row; before: string; onClose: () => void }) {
+  const shared = { setting: true, placeholder: "" } as const;
   const fields: readonly Field[] = [
-    { name: "label", title: "Title", maxChars: LABEL_CHARS_MAX },
+    { ...shared, name: "label", title: "Title", maxChars: LABEL_CHARS_MAX, default: row.label ?? "" },
     {
-      ...{ name: "instructions", title: "Instructions for the model in this session" },
-      ...{ lines: 4, maxChars: INSTRUCTIONS_CHARS_MAX },
+      ...{ ...shared, name: "instructions", title: "Instructions for the model in this session" },
+      ...{ lines: 4, maxChars: INSTRUCTIONS_CHARS_MAX, default: before },
     },
-    { name: "policy", title: "Sending to this session", type: "choice", choices: POLICIES },
+    {
+      ...{ ...shared, name: "policy", title: "Sending to this session" },
+      ...{ type: "choice", choices: POLICIES, default: row.sendPolicy ?? "" },
+    },
   ];
-  const save = async ({ label = "", instructions = "", policy = before.policy }: Texts): Promise<void> => {
-    const named = label.trim();
+  const save = async ({ label = "", instructions = "", policy }: Texts): Promise<void> => {
     await ask("sessions.patch", {
       key: row.key,
-      ...(named === before.label ? {} : { label: named || null }),
-      ...(instructions === told ? {} : { instructions: instructions.trim() || null }),
-      ...(policy === before.policy ? {} : { sendPolicy: (policy as Policy) || null }),
+      ...(label.trim() === (row.label ?? "") ? {} : { label: label.trim() || null }),
+      ...(instructions === before ? {} : { instructions: instructions.trim() || null }),
+      ...(policy === undefined || policy === (row.sendPolicy ?? "")
+        ? {}
+        : { sendPolicy: (policy as Policy) || null }),
     });
     onClose();
   };
   return (
     <SchemaForm
       action="Save"
-      fields={fields
-        .filter(({ name }) => name !== "policy" || may("operator.admin"))
-        .map((field) => ({
-          ...field,
-          setting: true,
-          placeholder: "",
-          default: before[field.name as keyof typeof before],
-        }))}
+      fields={may("operator.admin") ? fields : fields.filter(({ name }) => name !== "policy")}
       onSubmit={save}
       onClose={onClose}
     />
@@ -111,7 +102,7 @@ export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
     <Dialog title="Session settings" onClose={onClose}>
       <Awaited {...read} />
       {read.value !== undefined && (
-        <Fields row={row} told={read.value.instructions ?? ""} onClose={onClose} />
+        <Fields row={row} before={read.value.instructions ?? ""} onClose={onClose} />
       )}
       {may("operator.admin") && (
         <div class="settings-end">

@@ -82,10 +82,10 @@ export function valueWords(value: unknown, depth = 0): string {
   return joinWords(parts, ", ") || "none";
 }
 
-function textFrom(fields: Fields, names: readonly string[]): string | undefined {
-  return names.map((name) => fields[name]).find((value) => typeof value === "string" && value !== "") as
-    | string
-    | undefined;
+/** Returns the first of these fields that is a text, and not a blank one. */
+export function textFrom(fields: Fields, names: readonly string[]): string | undefined {
+  const texts = names.map((name) => fields[name]).filter((value) => typeof value === "string");
+  return texts.find((text) => text.trim() !== "");
 }
 
 /** Names of arguments that tell what a call is about. The first one that is present is used. */

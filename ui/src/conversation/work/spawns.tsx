@@ -19,12 +19,11 @@ import { complain } from "../../parts/notices.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 import { Cost } from "../../parts/time.tsx";
-import type { Tone } from "../../styles/tones.ts";
 import type { Step } from "../items.ts";
 import { OpenSession } from "../open-session.ts";
 import { Prose } from "../text/text.tsx";
 import { keyFor } from "./call-row.tsx";
-import { type CallStep, parsed, resultText, sessionOf } from "./calls.ts";
+import { type CallStep, parsed, resultText, sessionOf, textFrom } from "./calls.ts";
 
 const Failure = lazy(async () => (await import("./views.tsx")).Failure);
 
@@ -46,31 +45,28 @@ function childOf({ call, result }: CallStep, agentId: string): string | undefine
 interface JobState {
   readonly kind: "running" | "done" | "stopped" | "failed" | "gone";
   readonly words: string;
-  readonly tone: Tone;
 }
+
+const JOB_TONES = { running: "busy", done: "good", stopped: "warn", failed: "bad", gone: "quiet" } as const;
 
 /** `row`: undefined if it is not known yet, null if the session is deleted or not visible. */
 function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
   const { result } = step;
   if (result === undefined)
-    return running
-      ? { kind: "running", words: "starting", tone: "busy" }
-      : { kind: "gone", words: "not started", tone: "warn" };
+    return running ? { kind: "running", words: "starting" } : { kind: "gone", words: "not started" };
   if (result.isError) {
     const { code } = fieldsOf(parsed(resultText(result)));
     const why = typeof code === "string" ? `: ${code.replaceAll("_", " ")}` : "";
-    return { kind: "failed", words: `refused${why}`, tone: "bad" };
+    return { kind: "failed", words: `refused${why}` };
   }
   if (row === undefined) return undefined;
-  if (row === null) return { kind: "gone", words: "deleted", tone: "quiet" };
+  if (row === null) return { kind: "gone", words: "deleted" };
   if (row.failure !== undefined) {
     const { code, reason = code } = row.failure;
-    return { kind: "failed", words: `failed: ${reason}`, tone: "bad" };
+    return { kind: "failed", words: `failed: ${reason}` };
   }
-  if (row.state !== "idle")
-    return { kind: "running", words: row.state, tone: row.state === "waiting" ? "waiting" : "busy" };
-  if (row.abortedLastRun) return { kind: "stopped", words: "stopped", tone: "warn" };
-  return { kind: "done", words: "done", tone: "good" };
+  if (row.state !== "idle") return { kind: "running", words: row.state };
+  return row.abortedLastRun ? { kind: "stopped", words: "stopped" } : { kind: "done", words: "done" };
 }
 
 function Result({ step, sessionKey }: { step: CallStep; sessionKey: string | undefined }) {
@@ -96,10 +92,7 @@ function Job(props: {
   const { step, sessionKey, row, state, opened } = props;
   const { target } = useContext(OpenSession);
   const [open, setOpen] = useState(opened);
-  const { label, task } = step.call?.arguments ?? {};
-  const given = [label, task].find((one) => typeof one === "string" && one.trim() !== "") as
-    | string
-    | undefined;
+  const given = textFrom(step.call?.arguments ?? {}, ["label", "task"]);
   const name = given ?? (sessionKey === undefined ? "sub-agent" : nameOf(sessionKey));
   const running = state?.kind === "running";
   const stops = running && !open;
@@ -123,7 +116,7 @@ function Job(props: {
           {state !== undefined && (
             <State
               state={state.kind}
-              tone={state.tone}
+              tone={state.words === "waiting" ? "waiting" : JOB_TONES[state.kind]}
               text={<Name text={state.words} title={state.words} />}
             />
           )}
@@ -210,9 +203,7 @@ export function Spawns({ steps, running }: { steps: readonly CallStep[]; running
               <th>State</th>
               <th class="number">Time</th>
               <th class="number">Cost</th>
-              <th>
-                <span class="visually-hidden">Actions</span>
-              </th>
+              <td />
             </tr>
           </thead>
           <tbody>

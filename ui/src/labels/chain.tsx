@@ -4,18 +4,43 @@
 import { useEffect } from "preact/hooks";
 import { describeSink } from "../../../src/core/rules/labels/labels.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
-import { type LabelDecision, NO_SINK } from "../../../src/core/shapes/labels.ts";
+import { LABELS, type Label, type LabelDecision, NO_SINK } from "../../../src/core/shapes/labels.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { type Around, title } from "../flow/words.ts";
 import { ask, has } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 import { LabelChip, LabelChips } from "./chips.tsx";
-import { type LabelPath, pathsIn } from "./path.ts";
 
 const STEPS_MAX = 12;
+
+/** The steps with which a source came into the chain and from session to session. */
+interface LabelPath {
+  readonly label: Label;
+  readonly source: string;
+  /** Time at which it was read first, in ms since 1970. */
+  readonly since: number;
+  /** True if it came with the session of the first step, which had read it before. */
+  readonly isOlder: boolean;
+  /** In order. */
+  readonly steps: readonly ChainStep[];
+}
+
+/** Returns the way of each source. `steps`: oldest first. */
+function pathsIn(steps: readonly ChainStep[]): LabelPath[] {
+  const paths = new Map<string, LabelPath>();
+  for (const label of LABELS)
+    for (const step of steps)
+      for (const { source, since, runId } of step.labels?.[label] ?? []) {
+        const id = `${label} ${source}`;
+        const known = paths.get(id) ?? { label, source, since, isOlder: runId !== step.runId, steps: [] };
+        paths.set(id, { ...known, since: Math.min(known.since, since), steps: [...known.steps, step] });
+      }
+  return [...paths.values()];
+}
 
 interface ChainLabelsProps {
   readonly chain: ChainRow;
@@ -36,15 +61,13 @@ function Path({ path, around, onChoose }: { path: LabelPath } & Omit<ChainLabels
           <span key={`to ${step.id}`} class="soft">
             {at > 0 ? "→" : isOlder ? "known before" : "by"}
           </span>
-          <button
+          <Button
+            text={<Name text={title(step, around)} />}
             key={step.id}
-            type="button"
             class="quiet small"
             title={step.runId === undefined ? undefined : `Run ${step.runId}`}
             onClick={() => onChoose(step.id)}
-          >
-            <Name text={title(step, around)} />
-          </button>
+          />
         </>
       ))}
       {more > 0 && <span class="soft">{`and ${more} more`}</span>}

@@ -56,13 +56,8 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
   );
 }
 
-export function OutsideChip({
-  sessionKey,
-  outside = [],
-}: {
-  sessionKey: string;
-  outside?: readonly string[] | undefined;
-}) {
+export function OutsideChip(props: { sessionKey: string; outside: readonly string[] | undefined }) {
+  const { sessionKey, outside = [] } = props;
   const [open, setOpen] = useState(false);
   if (outside.length === 0 || !has("labels.explain")) return null;
   const release = (): Promise<void> =>

@@ -29,13 +29,13 @@ const SERVER_FIELDS: readonly Field[] = [
 /** Setting with the model of all agents that have no own one. */
 const MODEL_PATH = "agents.defaults.model";
 
-interface ProviderStepProps {
-  /** `undo`: removes the provider from the file. */
-  readonly onDone: (provider: string, undo: () => Promise<void>) => void;
-  readonly onClose: () => void;
+/** A provider in the file, and a function that removes it. */
+interface Saved {
+  readonly provider: string;
+  readonly undo: () => Promise<void>;
 }
 
-function ProviderStep({ onDone, onClose }: ProviderStepProps) {
+function ProviderStep({ onDone, onClose }: { onDone: (saved: Saved) => void; onClose: () => void }) {
   const { value } = useReading("local-servers", () => ask("models.discover"));
   const locals = value?.servers ?? [];
   const choices = [
@@ -67,7 +67,7 @@ function ProviderStep({ onDone, onClose }: ProviderStepProps) {
       kept,
       local || provider === SERVER ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey },
     ]);
-    onDone(provider, undo);
+    onDone({ provider, undo });
   };
   return (
     <SchemaForm action="Continue" fields={fields} onSubmit={save} onClose={onClose}>
@@ -78,14 +78,8 @@ function ProviderStep({ onDone, onClose }: ProviderStepProps) {
   );
 }
 
-interface ModelStepProps {
-  readonly provider: string;
-  readonly onUsed: () => void;
-  readonly onBack: () => void;
-  readonly onClose: () => void;
-}
-
-function ModelStep({ provider, onUsed, onBack, onClose }: ModelStepProps) {
+function ModelStep(props: { provider: string; onUsed: () => void; onBack: () => void; onClose: () => void }) {
+  const { provider, onUsed, onBack, onClose } = props;
   const read = useReading("models", () => ask("models.list"));
   // The gateway applies the file a moment after it was saved.
   useNews("config", read.again);
@@ -119,7 +113,7 @@ function ModelStep({ provider, onUsed, onBack, onClose }: ModelStepProps) {
 }
 
 export function ConnectModel({ onClose }: { onClose: () => void }) {
-  const [saved, setSaved] = useState<{ provider: string; undo: () => Promise<void> }>();
+  const [saved, setSaved] = useState<Saved>();
   const back = (): void => {
     saved?.undo().catch(complain);
     setSaved(undefined);
@@ -131,7 +125,7 @@ export function ConnectModel({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Connect a model" onClose={close}>
       {saved === undefined ? (
-        <ProviderStep onDone={(provider, undo) => setSaved({ provider, undo })} onClose={close} />
+        <ProviderStep onDone={setSaved} onClose={close} />
       ) : (
         <ModelStep provider={saved.provider} onUsed={onClose} onBack={back} onClose={close} />
       )}

@@ -2,11 +2,12 @@
 // session, the budget of the agent, or the limits of chains.
 
 import { useState } from "preact/hooks";
+import { mayEditAgents } from "../agents/edit.tsx";
 import { AgentForm } from "../agents/form.tsx";
 import { agents } from "../agents/known.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { chainLimitChanges, chainLimitsIn } from "../agents/settings.ts";
-import { ask, coversAll, has, may } from "../gateway.ts";
+import { ask, may } from "../gateway.ts";
 import { SchemaForm } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -107,24 +108,22 @@ function ChainLimits({ onClose }: FormProps) {
   );
 }
 
-/** By the code of the failure. `inFile`: the form changes the configuration file. */
-const FORMS: Readonly<Record<string, { inFile: boolean; Content: typeof Key }>> = {
-  model_unauthorized: { inFile: true, Content: Key },
-  invalid_model: { inFile: false, Content: Model },
-  budget_used: { inFile: true, Content: Budget },
-  chain_limit: { inFile: true, Content: ChainLimits },
+/** By the code of the failure. */
+const FORMS: Readonly<Record<string, typeof Key>> = {
+  model_unauthorized: Key,
+  invalid_model: Model,
+  budget_used: Budget,
+  chain_limit: ChainLimits,
 };
 
 /** A button that opens the form. Draws nothing if the reader may not save it. */
 export function Fix({ code, ...place }: Place & { code: string }) {
   const [open, setOpen] = useState(false);
-  const form = FORMS[code];
-  const mayEdit = form?.inFile
-    ? may("operator.admin") && coversAll() && has("config.patch")
-    : may("operator.write");
-  if (form === undefined || !mayEdit) return null;
+  const { [code]: Content } = FORMS;
+  // The others change the configuration file.
+  const mayEdit = Content === Model ? may("operator.write") : mayEditAgents();
+  if (Content === undefined || !mayEdit) return null;
   const { [code]: words = "" } = FIX_WORDS;
-  const { Content } = form;
   const close = (): void => setOpen(false);
   return (
     <>

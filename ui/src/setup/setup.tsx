@@ -35,26 +35,26 @@ export function Setup({ needsModel }: { needsModel: boolean }) {
     return channels?.every(({ kind, ok }) => kind !== "channel" || !ok);
   });
   useNews("config", isWithoutChat.again);
+  const way = mayConnect() ? "connect it here" : "ask an operator for a provider's key";
+  const offer = (what: "model" | "chat", words: string) => (
+    <div class="welcome-offer">
+      <Connect what={what} onClose={isWithoutChat.again} />
+      <p class="soft">{words}</p>
+    </div>
+  );
   return (
     <>
-      {needsModel && (
-        <div class="welcome-offer">
-          <Connect what="model" onClose={isWithoutChat.again} />
-          <p class="soft">
-            The agents answer with the offline model, which needs no key. For a real one,{" "}
-            {mayConnect() ? "connect it here" : "ask an operator for a provider's key"}.
-          </p>
-        </div>
-      )}
-      {isWithoutChat.value === true && (
-        <div class="welcome-offer">
-          <Connect what="chat" onClose={isWithoutChat.again} />
-          <p class="soft">
-            Write to the agents from Telegram or Discord. WhatsApp, Signal and iMessage are connected on the
-            gateway's machine.
-          </p>
-        </div>
-      )}
+      {needsModel &&
+        offer(
+          "model",
+          `The agents answer with the offline model, which needs no key. For a real one, ${way}.`,
+        )}
+      {isWithoutChat.value === true &&
+        offer(
+          "chat",
+          "Write to the agents from Telegram or Discord. " +
+            "WhatsApp, Signal and iMessage are connected on the gateway's machine.",
+        )}
     </>
   );
 }

@@ -13,8 +13,7 @@ import { AgentForm } from "./form.tsx";
 import { AgentMark } from "./mark.tsx";
 import { Memory } from "./memory.tsx";
 import { Prompt } from "./prompt.tsx";
-import { Chat, Names, type RowProps, Work } from "./row.tsx";
-import { budgetWords } from "./words.ts";
+import { budgetWords, Chat, Names, type RowProps, Work } from "./row.tsx";
 
 const SOURCES = { agent: "this agent", defaults: "all agents", "built-in": "default" };
 

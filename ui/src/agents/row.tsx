@@ -5,6 +5,7 @@ import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
+import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
@@ -12,7 +13,6 @@ import { ModelChoice, mayEditAgents } from "./edit.tsx";
 import { mainSessionOf } from "./known.ts";
 import { AgentMark } from "./mark.tsx";
 import { rightsWords } from "./rights.ts";
-import { budgetWords, isSpent, workWords } from "./words.ts";
 
 /** Maximum number of active sessions that are listed. A link leads to the others. */
 const ACTIVE_MAX = 3;
@@ -52,6 +52,38 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
       {runtime !== "built-in" && <span class="chip">{runtime.toUpperCase()}</span>}
     </>
   );
+}
+
+function workWords({ work }: AgentDetails): { state: string; text: string } {
+  const { running = 0, waiting = 0, queued = 0 } = work ?? {};
+  const words = [
+    running > 0 ? `${running} running` : "",
+    waiting > 0 ? `${waiting} waiting` : "",
+    queued > 0 ? `${queued} queued` : "",
+  ].filter((one) => one !== "");
+  const state = running > 0 ? "running" : waiting > 0 ? "waiting" : queued > 0 ? "queued" : "idle";
+  return { state, text: words.join(", ") || "idle" };
+}
+
+/** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */
+export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
+  const { dailyTokens, dailyCost } = budget;
+  const describeUse = (spent: string | undefined, limit: string): string =>
+    spent === undefined ? `at most ${limit} a day` : `${spent} of ${limit} today`;
+  return [
+    dailyCost === undefined
+      ? today && `${money(today.cost)} today`
+      : describeUse(today && money(today.cost), money(dailyCost)),
+    dailyTokens === undefined
+      ? today && `${tokens(today.totalTokens)} tokens`
+      : describeUse(today && tokens(today.totalTokens), `${tokens(dailyTokens)} tokens`),
+  ].filter((one) => one !== undefined);
+}
+
+function isSpent({ budget, today }: AgentDetails): boolean {
+  if (budget === undefined || today === undefined) return false;
+  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
+  return today.totalTokens >= dailyTokens || today.cost >= dailyCost;
 }
 
 function Today({ agent }: { agent: AgentDetails }) {

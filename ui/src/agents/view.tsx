@@ -54,21 +54,18 @@ export function AgentsView() {
   const active = Map.groupBy(running.value?.sessions ?? [], (row) => row.agentId);
   const shown = agents.find(({ id }) => id === agentId);
   const rowOf = (agent: AgentDetails) => ({ agent, active: active.get(agent.id) ?? [], onChange: again });
-  if (read.value === undefined || (agentId !== undefined && shown === undefined))
+  if (read.value === undefined || shown !== undefined || agentId !== undefined)
     return (
       <div class="agents">
-        <Awaited {...read} />
-        {read.value !== undefined && (
+        {shown !== undefined ? (
+          <AgentPage {...rowOf(shown)} isOnly={agents.length === 1} />
+        ) : read.value === undefined ? (
+          <Awaited {...read} />
+        ) : (
           <p class="empty">
             There is no such agent. <a href={hrefOf({ view: "agents" })}>All agents</a>
           </p>
         )}
-      </div>
-    );
-  if (shown !== undefined)
-    return (
-      <div class="agents">
-        <AgentPage {...rowOf(shown)} isOnly={agents.length === 1} />
       </div>
     );
   return (

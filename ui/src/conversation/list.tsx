@@ -23,10 +23,8 @@ interface ListProps {
   readonly head: ComponentChild;
 }
 
-interface EntryPosition {
-  readonly id: string;
-  readonly top: number;
-}
+/** The visible entries, by id, with their distance from the top of the window. */
+type Positions = ReadonlyMap<string, number>;
 
 export class MessageList extends Component<ListProps> {
   readonly #box = createRef<HTMLElement>();
@@ -49,27 +47,26 @@ export class MessageList extends Component<ListProps> {
     this.#observer?.disconnect();
   }
 
-  override getSnapshotBeforeUpdate(): readonly EntryPosition[] {
+  override getSnapshotBeforeUpdate(): Positions {
     return this.#visibleEntries();
   }
 
-  override componentDidUpdate(before: ListProps, _: unknown, positions: readonly EntryPosition[]): void {
+  override componentDidUpdate(before: ListProps, _: unknown, positions: Positions): void {
     if (before.jump !== this.props.jump) this.#settle();
     else if (this.#follows) this.#toEnd();
     else this.#keep(positions);
     this.#look();
   }
 
-  #visibleEntries(): EntryPosition[] {
+  #visibleEntries(): Positions {
+    const positions = new Map<string, number>();
     const box = this.#box.current;
-    if (box === null) return [];
+    if (box === null) return positions;
     const { top, bottom } = box.getBoundingClientRect();
-    const positions: EntryPosition[] = [];
     for (const entry of box.querySelectorAll<HTMLElement>("[data-id]")) {
       const rect = entry.getBoundingClientRect();
-      if (rect.bottom > top && rect.top < bottom)
-        positions.push({ id: entry.dataset.id ?? "", top: rect.top });
-      else if (positions.length > 0) break;
+      if (rect.bottom > top && rect.top < bottom) positions.set(entry.dataset.id ?? "", rect.top);
+      else if (positions.size > 0) break;
     }
     return positions;
   }
@@ -81,10 +78,10 @@ export class MessageList extends Component<ListProps> {
   }
 
   /** Scrolls, so that the entries are again where they were before. */
-  #keep(positions: readonly EntryPosition[]): void {
+  #keep(positions: Positions): void {
     const box = this.#box.current;
     if (box === null) return;
-    for (const { id, top } of positions) {
+    for (const [id, top] of positions) {
       const entry = this.#find(id);
       if (entry === null) continue;
       box.scrollTop += entry.getBoundingClientRect().top - top;

@@ -83,15 +83,10 @@ export class Forest {
     return this.#branches.keys();
   }
 
-  begin(parent: string): void {
-    const before = this.#branches.get(parent);
-    const { keys = [], cursor } = before ?? {};
-    this.#branches.set(parent, { keys, cursor, busy: true });
-  }
-
-  fail(parent: string, problem: unknown): void {
+  /** Notes that a branch is being read, or why it could not be read. */
+  mark(parent: string, state: { readonly busy: boolean; readonly problem?: unknown }): void {
     const { keys = [], cursor } = this.#branches.get(parent) ?? {};
-    this.#branches.set(parent, { keys, cursor, busy: false, problem });
+    this.#branches.set(parent, { keys, cursor, ...state });
   }
 
   /** Adds the next page of a branch. `anew`: the page replaces all loaded rows of the branch. */

@@ -113,7 +113,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   if (before?.busy === true && !anew) return;
   const known = before?.keys.length ?? 0;
   const limit = anew ? Math.min(Math.max(PAGE_ROWS, known), AGAIN_ROWS_MAX) : PAGE_ROWS;
-  asked.begin(parent);
+  asked.mark(parent, { busy: true });
   try {
     const includeCounts = parent === TOP && anew;
     const page = await listSessions({
@@ -127,7 +127,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
     draw(anew);
   } catch (problem) {
     if (mine !== generation) return;
-    asked.fail(parent, problem);
+    asked.mark(parent, { busy: false, problem });
     draw(false);
   }
 }

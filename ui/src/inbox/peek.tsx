@@ -8,6 +8,7 @@ import { draftOf, keepDraft } from "../conversation/drafts.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { ask } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
+import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
@@ -63,9 +64,7 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
           event.currentTarget.form?.requestSubmit();
         }}
       />
-      <button type="submit" class="primary" disabled={busy || text.trim() === ""}>
-        Send
-      </button>
+      <Button text="Send" type="submit" class="primary" disabled={busy || text.trim() === ""} />
     </form>
   );
 }

@@ -15,6 +15,7 @@ import { tick } from "../clock.ts";
 import { Copy } from "../conversation/text/copy.tsx";
 import { ask } from "../gateway.ts";
 import { LabelChips } from "../labels/chips.tsx";
+import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
 import { Lines, Name } from "../parts/name.tsx";
@@ -104,18 +105,19 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   };
   const lastingKind = rule === undefined ? "command" : "call";
   const lasting = scopes.filter((scope) => scope !== "once");
-  const button = { type: "button", "aria-busy": busy, "aria-disabled": busy || held } as const;
+  const button = { "aria-busy": busy, "aria-disabled": busy || held } as const;
   if (wish !== undefined) {
     return (
       <div ref={part} class="permission-confirm">
         <Name as="p" text={lastingWords(question, wish)} />
         <div class="line permission-answers">
-          <button {...button} class="danger" onClick={() => void answer("allow", wish)}>
-            {LONGER[wish][lastingKind]}
-          </button>
-          <button {...button} onClick={() => held || setWish(undefined)}>
-            Back
-          </button>
+          <Button
+            text={LONGER[wish][lastingKind]}
+            {...button}
+            class="danger"
+            onClick={() => void answer("allow", wish)}
+          />
+          <Button text="Back" {...button} onClick={() => held || setWish(undefined)} />
         </div>
       </div>
     );
@@ -129,31 +131,26 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
       <form class="server-form" noValidate onSubmit={send}>
         <FormFields fields={form.fields} entries={entries} onChange={setEntries} />
         <div ref={part} class="line permission-answers">
-          <button {...button} type="submit" class="primary">
-            Send
-          </button>
-          <button {...button} onClick={() => void answer("deny")}>
-            Decline
-          </button>
+          <Button text="Send" {...button} type="submit" class="primary" />
+          <Button text="Decline" {...button} onClick={() => void answer("deny")} />
         </div>
       </form>
     );
   }
   return (
     <div ref={part} class="line permission-answers">
-      <button {...button} class="primary" onClick={() => void answer("allow")}>
-        Allow
-      </button>
-      <button {...button} onClick={() => void answer("deny")}>
-        Deny
-      </button>
+      <Button text="Allow" {...button} class="primary" onClick={() => void answer("allow")} />
+      <Button text="Deny" {...button} onClick={() => void answer("deny")} />
       {lasting.length > 0 && (
         <details>
           <summary>Allow for longer</summary>
           {lasting.map((scope) => (
-            <button key={scope} {...button} onClick={() => held || setWish(scope)}>
-              {LONGER[scope][lastingKind]}…
-            </button>
+            <Button
+              text={`${LONGER[scope][lastingKind]}…`}
+              key={scope}
+              {...button}
+              onClick={() => held || setWish(scope)}
+            />
           ))}
         </details>
       )}

@@ -7,6 +7,7 @@ import { settled } from "../clock.ts";
 import { has, may } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { overlay, searchMessages } from "../overlay.ts";
+import { Button } from "../parts/button.tsx";
 import { lazy } from "../parts/lazy.tsx";
 import { picture, want } from "./model.ts";
 import { ONLY_WORDS, SEARCH_MAX_CHARS, wish } from "./wish.ts";
@@ -117,16 +118,14 @@ export function Bar() {
         <Search />
         <Filters />
         {may("operator.write") && has("sessions.create") && (
-          <button
-            type="button"
+          <Button
+            text="+ New"
+            aria-label="New session"
+            title="New session"
             onClick={() => {
               overlay.value = "new-session";
             }}
-            aria-label="New session"
-            title="New session"
-          >
-            <span aria-hidden="true">+</span> New
-          </button>
+          />
         )}
       </div>
     </div>

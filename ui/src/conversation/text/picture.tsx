@@ -17,13 +17,6 @@ const AT_ONCE_MAX_BYTES = 1_000_000;
 /** MIME types that the browser can only draw, as pictures. It never runs the content of such a file. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-interface PictureProps {
-  readonly messageId: string;
-  /** Index of the picture in the content of the message. */
-  readonly index: number;
-  readonly block: { readonly mimeType: string; readonly bytes?: number };
-}
-
 export interface Data {
   readonly mimeType: string;
   /** Base64. */
@@ -115,7 +108,14 @@ export function LazyPicture(props: LazyProps) {
   );
 }
 
-export function Picture({ messageId, index, block: { mimeType, bytes = 0 } }: PictureProps) {
+/** `index`: of the picture in the content of the message. */
+export function Picture(props: {
+  messageId: string;
+  index: number;
+  block: { readonly mimeType: string; readonly bytes?: number };
+}) {
+  const { messageId, index, block } = props;
+  const { mimeType, bytes = 0 } = block;
   const { sessionKey, sessionId } = useContext(OpenSession);
   const words = `${safeLine(mimeType)}${bytes > 0 ? `, ${size(bytes)}` : ""}`;
   if (!isPicture(mimeType) || !has("chat.image")) return <span class="chip">{words}</span>;

@@ -11,6 +11,7 @@ import { defaults, has, may } from "../../gateway.ts";
 import { permissionsOf } from "../../inbox/model.ts";
 import { StepChips } from "../../labels/chips.tsx";
 import { beginSignIn } from "../../operations/servers/sign-in.ts";
+import { Button } from "../../parts/button.tsx";
 import { duration, size } from "../../parts/format.ts";
 import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -90,9 +91,11 @@ function SignIn({ result }: { result: ToolResult }) {
   if (server === undefined || !may("operator.admin") || !has("servers.login")) return null;
   return (
     <div class="line step-about">
-      <button type="button" data-act="" onClick={() => void beginSignIn(server).catch(complain)}>
-        Sign in at {safeLine(server)}
-      </button>
+      <Button
+        text={`Sign in at ${safeLine(server)}`}
+        data-act=""
+        onClick={() => void beginSignIn(server).catch(complain)}
+      />
     </div>
   );
 }

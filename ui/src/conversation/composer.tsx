@@ -262,7 +262,7 @@ export function Composer({ thread, onSent }: { thread: Thread; onSent: () => voi
   if ((row === undefined && isStarted) || !may("operator.write")) return null;
   if (row?.archivedAt !== undefined)
     return (
-      <div class="composer composer-closed">
+      <div class="composer row composer-closed">
         <span class="soft">This session is archived and read-only.</span>
         <Button
           text="Restore"

@@ -22,7 +22,7 @@ export function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClos
       ) : (
         <ul class="stack failed-jobs">
           {reading.value.sessions.map((row) => (
-            <li key={row.key}>
+            <li key={row.key} class="stack">
               <SessionLink sessionKey={row.key} name={sessionName(row)} />
               <Doing row={row} />
             </li>

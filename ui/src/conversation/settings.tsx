@@ -105,7 +105,7 @@ export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
         <Fields row={row} before={read.value.instructions ?? ""} onClose={onClose} />
       )}
       {may("operator.admin") && (
-        <div class="settings-end">
+        <div class="row settings-end">
           <Button text="Reset…" class="danger" onClick={() => setQuestion("reset")} />
           {row.sessionKind !== "main" && (
             <Button text="Delete…" class="danger" onClick={() => setQuestion("delete")} />

@@ -108,7 +108,7 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
   const { runId, code, retriable } = failure;
   const mayRetry = retriable && may("operator.write") && has("runs.retry");
   return (
-    <li class="entry-failure card">
+    <li class="stack entry-failure card">
       <strong>{causeOf(code)}</strong>
       <p>{consequenceOf(run?.usage && run.usage.totalTokens > 0, mayRetry)}</p>
       {!retriable && spawnedBy !== undefined && (

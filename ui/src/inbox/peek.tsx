@@ -49,7 +49,7 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
     await readAgain();
   };
   return (
-    <form class="inbox-answer" onSubmit={send}>
+    <form class="row inbox-answer" onSubmit={send}>
       <textarea
         ref={field}
         aria-label="Your answer"

@@ -23,7 +23,7 @@ function choose(one: Filter): void {
 }
 
 /** Returns what makes a group of the picture a button: there are no buttons in SVG. */
-function buttonOf(one: Filter, words: string) {
+function makeButton(one: Filter, words: string) {
   return {
     role: "button",
     tabindex: 0,
@@ -45,7 +45,7 @@ function ArcOf({ arc }: { arc: Arc }) {
   const words = `${nameOf(from)} ${WORDS[kind]} ${nameOf(to)}: ${said}`;
   const marks = `${open > 0 ? " open" : ""}${isChosen(filter.value, pair) ? " chosen" : ""}`;
   return (
-    <g class={`arc kind-${kind}${marks}`} {...buttonOf(pair, words)}>
+    <g class={`arc kind-${kind}${marks}`} {...makeButton(pair, words)}>
       <title>{fitted(words, 2_000)}</title>
       <path class="arc-hit" d={arc.path} />
       <path class="arc-line" d={arc.path} style={{ strokeWidth: arc.width }} />
@@ -63,7 +63,7 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   const marks = `${active ? " active" : ""}${isChosen(filter.value, one) ? " chosen" : ""}`;
   return (
     <>
-      <g class={`node${marks}`} {...buttonOf(one, words)}>
+      <g class={`node${marks}`} {...makeButton(one, words)}>
         <title>{fitted(key, 2_000)}</title>
         <rect
           class="step-hit"

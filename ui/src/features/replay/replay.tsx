@@ -96,7 +96,7 @@ function FromStep({ chain, steps, around, about = "" }: ChainPageProps) {
 
 function Fields({ page, changes, onChange }: FieldsProps & { page: ChainPageProps }) {
   const models = useModelRefs();
-  const fieldsOf = (...fields: readonly Field[]) => (
+  const draw = (...fields: readonly Field[]) => (
     <FormFields fields={fields} entries={changes} onChange={(next) => onChange(next as Texts)} />
   );
   return (
@@ -104,13 +104,13 @@ function Fields({ page, changes, onChange }: FieldsProps & { page: ChainPageProp
       <p class="soft">
         With changes, models are called for what differs, and cost money. Tools answer from the record.
       </p>
-      {fieldsOf(modelField("*", "Model of every agent", models))}
+      {draw(modelField("*", "Model of every agent", models))}
       {agentsIn([page.chain]).map((agentId) => (
         <AgentChanges key={agentId} agentId={agentId} {...{ models, changes, onChange }} />
       ))}
       <FromStep {...page} />
-      {page.about === undefined && fieldsOf(MESSAGE)}
-      {fieldsOf(REPEAT)}
+      {page.about === undefined && draw(MESSAGE)}
+      {draw(REPEAT)}
     </>
   );
 }
@@ -180,7 +180,7 @@ function useReplay(chainId: string, from: string | undefined, kept: Kept | undef
   const start = async (changes: Texts): Promise<void> => {
     // A text that was deleted is left out, but an agent may replay without instructions.
     const given = Object.entries(changes).filter(([name, text]) => text || name.startsWith("instructions "));
-    const behind = (kind: string): Texts => {
+    const pick = (kind: string): Texts => {
       const some = given.filter(([name]) => name.startsWith(kind));
       return Object.fromEntries(some.map(([name, text]) => [name.slice(kind.length), text]));
     };
@@ -192,8 +192,8 @@ function useReplay(chainId: string, from: string | undefined, kept: Kept | undef
     try {
       const { replays } = await ask("chains.replay", {
         chainId,
-        models: behind("model "),
-        instructions: behind("instructions "),
+        models: pick("model "),
+        instructions: pick("instructions "),
         repeat: Number(changes.repeat || 1),
         ...optional({ message: from === undefined ? changes.message || undefined : undefined, from }),
       });

@@ -67,7 +67,7 @@ const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
 /** Returns what the steps have used together, and where their texts come from. */
-function sumOf(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost" | "labels"> {
+function addUp(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost" | "labels"> {
   return optional({
     tokens: sum(members.map(({ tokens }) => tokens)) || undefined,
     cost: sum(members.map(({ cost }) => cost)) || undefined,
@@ -101,7 +101,7 @@ function mergeSteps(
       silent: members.every(({ silent }) => silent) || undefined,
       appended: members.every(({ appended }) => appended) || undefined,
     }),
-    ...sumOf(members),
+    ...addUp(members),
   };
 }
 
@@ -127,7 +127,7 @@ function withoutRepeats(steps: readonly FlowStep[], expanded: ReadonlySet<string
     const id = `all ${first.id}`;
     if (members.length < EQUAL_MIN || expanded.has(id)) rows.push(...members);
     else {
-      rows.push({ ...first, id, members, equal: true, ...sumOf(members), ...optional({ endAt }) });
+      rows.push({ ...first, id, members, equal: true, ...addUp(members), ...optional({ endAt }) });
     }
   }
   return rows;

@@ -5,18 +5,19 @@ import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
 import { AgentMark } from "../agents/mark.tsx";
-import { ask, has, may } from "../gateway.ts";
+import { ask, has, listSessions, may } from "../gateway.ts";
 import { OutsideChip } from "../labels/chip.tsx";
 import { Button } from "../parts/button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { Doing } from "../parts/doing.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { nameOf } from "../parts/names.ts";
+import { nameOf, sessionName } from "../parts/names.ts";
 import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
-import { FailedJobs } from "./failed-jobs.tsx";
 import { Settings } from "./settings.tsx";
 import { lastChain, type Thread } from "./thread.ts";
 
@@ -56,6 +57,33 @@ function useWasReset({ sessionKey, sessionId }: Thread): boolean {
     return (await ask("sessions.earlier", { key: sessionKey, limit: 1 })).conversations;
   });
   return (earlier.value ?? []).length > 0;
+}
+
+const FAILED_SHOWN_MAX = 100;
+
+function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () => void }) {
+  const reading = useReading(`failed jobs ${sessionKey}`, () =>
+    listSessions({ spawnedBy: sessionKey, only: "failed", includeArchived: true, limit: FAILED_SHOWN_MAX }),
+  );
+  return (
+    <Dialog title="Failed jobs" onClose={onClose}>
+      {reading.value === undefined ? (
+        <Awaited {...reading} />
+      ) : (
+        <ul class="stack failed-jobs">
+          {reading.value.sessions.map((row) => (
+            <li key={row.key} class="stack">
+              <SessionLink sessionKey={row.key} name={sessionName(row)} />
+              <Doing row={row} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="actions">
+        <Button text="Close" onClick={onClose} />
+      </div>
+    </Dialog>
+  );
 }
 
 /** `earlier`: a message of an earlier conversation, which is shown in a dialog. */

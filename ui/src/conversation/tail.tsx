@@ -8,10 +8,10 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
 import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
 import { Asked } from "../inbox/permission.tsx";
-import { ActButton } from "../parts/act-button.tsx";
 import { lazy } from "../parts/lazy.tsx";
 import { State } from "../parts/state.tsx";
 import { causeOf, consequenceOf, FIX_WORDS } from "../setup/failed-run.ts";
+import { ActButton } from "./act-button.tsx";
 import { Byline } from "./entry.tsx";
 import type { Live } from "./live.ts";
 import { OpenSession } from "./open-session.ts";
@@ -85,9 +85,9 @@ function storedText(message: Message, kind: Live["kind"]): string {
 }
 
 /**
- * Returns what the runs are streaming, by run, apart from what is already in the transcript, although the last
- * events about it have not arrived yet. The computed value is a string, because equal strings cause no redraw:
- * after most deltas it is the same.
+ * Returns what the runs are streaming, by run, apart from what is already in the transcript, although the
+ * last events about it have not arrived yet. The computed value is a string, because equal strings cause no
+ * redraw: after most deltas it is the same.
  */
 function useLives({ thread, live: { list } }: SessionReader) {
   const unwritten = useComputed(() => {

@@ -1,5 +1,5 @@
-// Shows an item of the inbox: its name, its text and its actions. Space expands its details below it. Failures
-// of one cause are one row, with actions for all of them.
+// Shows an item of the inbox: its name, its text and its actions. Space expands its details below it.
+// Failures of one cause are one row, with actions for all of them.
 
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";

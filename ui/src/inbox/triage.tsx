@@ -44,7 +44,7 @@ export function SnoozeChoice({ items, onDone }: { items: readonly AttentionItem[
   return <Select value="" options={[["", "Snooze…"], ...times]} onPick={pick} aria-label="Snooze" />;
 }
 
-/** What the reader has chosen in the inbox, and what its rows can do. */
+/** The choices of the reader in the inbox, and the actions of its rows. */
 export interface InboxUse {
   /** Id of the row whose details are shown. */
   readonly open: string | undefined;

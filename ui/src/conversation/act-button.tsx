@@ -2,8 +2,8 @@
 
 import type { ButtonHTMLAttributes } from "preact";
 import { useState } from "preact/hooks";
-import { Button } from "./button.tsx";
-import { complain } from "./notices.tsx";
+import { Button } from "../parts/button.tsx";
+import { complain } from "../parts/notices.tsx";
 
 /** `act`: is not called again, unless it fails. For another action, the button needs another `key`. */
 export function ActButton(props: ButtonHTMLAttributes & { text: string; act: () => Promise<unknown> }) {

@@ -26,14 +26,20 @@ export async function replaceCode(page: Page, part: string, by: string): Promise
   );
 }
 
-/** Puts the caret before a part of the text that is in one line. */
-export async function caretBefore(page: Page, part: string): Promise<void> {
-  await codeBox(page).focus();
-  await codeBox(page).evaluate((box, wanted) => {
+/** Clicks before a part of the text that is in one line. */
+export async function clickBefore(page: Page, part: string): Promise<void> {
+  const { x, y } = await codeBox(page).evaluate((box, wanted) => {
     const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
     for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
       const at = node.textContent?.indexOf(wanted) ?? -1;
-      if (at >= 0) return document.getSelection()?.collapse(node, at);
+      if (at < 0) continue;
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.collapse();
+      const { x, y, height } = range.getBoundingClientRect();
+      return { x, y: y + height / 2 };
     }
+    throw new Error(`There is no ${wanted} in the text.`);
   }, part);
+  await page.mouse.click(x, y);
 }

@@ -7,7 +7,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { TOKEN as FOLLOWING_TOKEN, openFollowing } from "../gateway/reload/kit.ts";
 import { accessibilityProblems, describeInBrowser, type PHONE, visit } from "../kit/browser.ts";
 import { configFileWith } from "../kit/config-file.ts";
-import { caretBefore, codeBox, codeText, replaceCode } from "./code-box.ts";
+import { clickBefore, codeBox, codeText, replaceCode } from "./code-box.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const FILE = `// Our gateway.
@@ -93,10 +93,10 @@ describeInBrowser("the editor of the configuration", () => {
     const { page } = await opened();
     const here = page.getByRole("region", { name: "Setting at the caret" });
     await here.getByText("Groups of settings: gateway, store").waitFor();
-    await caretBefore(page, "200");
+    await clickBefore(page, "200");
     await here.getByText("Maximum number of runs that wait for one session.").waitFor();
     await expect.poll(() => here.innerText()).toContain("integer 1 to 100000 · count · default 200");
-    await caretBefore(page, "apiKey");
+    await clickBefore(page, "apiKey");
     await here.getByText("models.providers.<name>.apiKey", { exact: true }).waitFor();
     await page.getByRole("searchbox", { name: "Search all settings" }).fill("wait one session");
     await page.getByText("1 setting found").waitFor();
@@ -138,7 +138,8 @@ describeInBrowser("the editor of the configuration", () => {
   test("the editor completes the names of settings, undoes with Ctrl+Z, and keeps the line ends of the file", async () => {
     const windows = FILE.replaceAll("\n", "\r\n");
     const { page, file } = await opened(windows);
-    await caretBefore(page, "queueMax");
+    await page.getByText("Groups of settings: gateway, store").waitFor();
+    await clickBefore(page, "queueMax");
     await page.keyboard.type("mainK");
     await page.getByRole("option", { name: "mainKey" }).waitFor();
     await page.keyboard.press("Enter");

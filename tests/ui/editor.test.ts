@@ -27,13 +27,13 @@ async function opened(text: string | undefined = FILE, viewport?: typeof PHONE) 
   const file = configFileWith(text);
   const house = await openHouse({ checkConfig: file.checkConfig, configFile: file.configFile });
   const more = viewport === undefined ? {} : { viewport };
-  const { page, context } = await visit(house.http, {
+  const { page, context, complaints } = await visit(house.http, {
     token: TOKEN,
     at: "operations/configuration",
     ...more,
   });
   await codeBox(page).waitFor();
-  return { file, house, page, context };
+  return { file, house, page, context, complaints };
 }
 
 const button = (page: Page, name: string) => page.getByRole("button", { name });
@@ -109,6 +109,16 @@ describeInBrowser("the editor of the configuration", () => {
     await button(page, "Go to models.providers.<name>.apiKey, line 8").waitFor();
     await page.getByRole("searchbox", { name: "Search all settings" }).fill("logging.level");
     await page.getByText("Not in this file").first().waitFor();
+  });
+
+  test("typing replaces the selected text, and the page's policy has nothing to forbid", async () => {
+    const { page, complaints } = await opened();
+    await codeBox(page).press("Control+a");
+    await page.keyboard.type("{ }");
+    await expect.poll(() => codeText(page)).toBe("{ }");
+    await page.keyboard.press("Control+z");
+    await expect.poll(() => codeText(page)).toContain("queueMax");
+    expect(complaints).toEqual([]);
   });
 
   test("the editor works with the keyboard: Tab leaves the text, Ctrl+S opens the review, Escape returns to the text", async () => {

@@ -72,6 +72,14 @@ const EXTENSIONS = [
     "aria-invalid": String(diagnosticCount(state) > 0),
     tabindex: "0",
   })),
+  EditorView.domEventHandlers({
+    // Chromium would insert the text in an element with the style of the selection, which the policy forbids.
+    beforeinput({ inputType, data }, view) {
+      if (inputType !== "insertText" || data === null || view.state.selection.main.empty) return false;
+      view.dispatch(view.state.replaceSelection(data), { scrollIntoView: true, userEvent: "input.type" });
+      return true;
+    },
+  }),
   keymap.of([...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
 ];
 

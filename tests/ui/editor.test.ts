@@ -151,8 +151,7 @@ describeInBrowser("the editor of the configuration", () => {
     await page.getByText("Groups of settings: gateway, store").waitFor();
     await clickBefore(page, "queueMax");
     await page.keyboard.type("mainK");
-    await page.getByRole("option", { name: "mainKey" }).waitFor();
-    await page.keyboard.press("Enter");
+    await page.getByRole("option", { name: "mainKey" }).click();
     await page.keyboard.type('"hub", ');
     await expect.poll(() => codeText(page)).toContain('    mainKey: "hub", queueMax');
     await page.keyboard.press("Control+z");

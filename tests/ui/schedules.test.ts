@@ -132,6 +132,26 @@ describeInBrowser("schedules", () => {
     expect(row?.message).toBe(`use ${secret}`);
   });
 
+  test("DR1: a form that is open keeps its text while others change the job, and sends only what its reader changed", async () => {
+    const house = await openHouse();
+    const [id = ""] = await jobs(house, { name: "Check", message: "as it was" });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByRole("button", { name: "Edit Check" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Name").fill("Mine");
+    const client = await house.client();
+    await client.request("cron.update", { id, patch: { message: "theirs" } });
+    await page.locator("li.job").getByText("theirs").waitFor();
+    expect(await form.getByLabel("Name").inputValue()).toBe("Mine");
+    await form.getByRole("button", { name: "Save" }).click();
+    await card(page, "Mine").getByText("theirs").waitFor();
+    await page.getByRole("button", { name: "Edit Mine" }).click();
+    await form.getByLabel("Name").fill("kept");
+    await client.request("cron.remove", { id });
+    await page.getByText("No scheduled jobs").waitFor();
+    expect(await form.getByLabel("Name").inputValue()).toBe("kept");
+  });
+
   test("on a phone the parts of a job follow each other without gaps", async () => {
     const house = await openHouse();
     await jobs(house, { name: "Check" });

@@ -3,7 +3,6 @@
 
 import type { ComponentChildren } from "preact";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
-import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { coversAll, has } from "../gateway.ts";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -65,7 +64,7 @@ function Values({ agent }: { agent: AgentDetails }) {
   const limits = budget === undefined ? "no limit" : budgetWords(agent).join("; ");
   const settings: readonly (readonly [name: string, path: string, value: ComponentChildren])[] = [
     isAcp
-      ? ["Model", "", `chosen by its program${program === undefined ? "" : `, ${safeLine(program)}`}`]
+      ? ["Model", "", <>chosen by its program {program !== undefined && <Name as="code" text={program} />}</>]
       : ["Model", "model", <Name key="model" as="code" text={model} />],
     ["Fallbacks", "fallbackModels", !isAcp && <Name text={fallbacks} />],
     ["Thinking", "thinking", agent.thinking],

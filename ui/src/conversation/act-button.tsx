@@ -5,16 +5,23 @@ import { useState } from "preact/hooks";
 import { Button } from "../parts/button.tsx";
 import { complain } from "../parts/notices.tsx";
 
-/** `act`: is not called again, unless it fails. For another action, the button needs another `key`. */
-export function ActButton(props: ButtonHTMLAttributes & { text: string; act: () => Promise<unknown> }) {
-  const { act, ...attributes } = props;
-  const [begun, setBegun] = useState(false);
+interface ActProps extends ButtonHTMLAttributes {
+  readonly text: string;
+  /** Names the action. When it changes, the button can be pressed again. */
+  readonly of?: string;
+  /** Is not called again, unless it fails. */
+  readonly act: () => Promise<unknown>;
+}
+
+export function ActButton({ of = "", act, ...attributes }: ActProps) {
+  const [begun, setBegun] = useState<string>();
   const begin = (): void => {
-    setBegun(true);
+    setBegun(of);
     act().catch((error: unknown) => {
-      setBegun(false);
+      setBegun(undefined);
       complain(error);
     });
   };
-  return <Button {...attributes} aria-disabled={begun} onClick={() => begun || begin()} />;
+  const isBegun = begun === of;
+  return <Button {...attributes} aria-disabled={isBegun} onClick={() => isBegun || begin()} />;
 }

@@ -140,7 +140,7 @@ function Buttons(props: {
       {busy && (
         <ActButton
           text="Stop"
-          key={`stop ${runId ?? queuedRuns}`}
+          of={runId ?? `${queuedRuns} queued`}
           data-act="Stop the run"
           act={() => ask("chat.abort", { sessionKey: thread.sessionKey, ...optional({ runId }) })}
         />
@@ -148,7 +148,7 @@ function Buttons(props: {
       {runId !== undefined && has("runs.hold") && (
         <ActButton
           text={hold === undefined ? "Hold" : "Release"}
-          key={`${runId} ${hold}`}
+          of={`${runId} ${hold}`}
           data-act={hold === undefined ? "Hold the run" : "Release the run"}
           title={hold === undefined ? "The agent stops before its next tool call" : "The agent continues"}
           act={() => ask(hold === undefined ? "runs.hold" : "runs.release", { runId })}
@@ -176,6 +176,18 @@ function Buttons(props: {
   );
 }
 
+/** Makes the field as high as its text, up to the limit in the style sheet. */
+function useGrowing(text: string) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    const element = field.current;
+    if (element === null || CSS.supports("field-sizing", "content")) return;
+    element.style.height = "auto";
+    element.style.height = `${element.scrollHeight}px`;
+  }, [text]);
+  return field;
+}
+
 /** Takes files that are dropped on any part of the conversation. */
 function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly File[]) => void): void {
   useEffect(() => {
@@ -196,7 +208,7 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
 function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; onSent: () => void }) {
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
-  const field = useRef<HTMLTextAreaElement>(null);
+  const field = useGrowing(text);
   const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
@@ -225,8 +237,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
       {commands.menu}
       <textarea
         ref={field}
-        // For browsers that cannot make the field as high as its text.
-        rows={text.split("\n").length}
+        rows={1}
         dir="auto"
         aria-label="Message"
         {...commands.field}

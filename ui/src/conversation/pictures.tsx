@@ -58,15 +58,18 @@ function problemOfAll(pictures: number, chars: number): string | undefined {
   return `The pictures of a message must be smaller than ${size((most * 3) / 4)} together.`;
 }
 
+function charsOf(pictures: readonly Picture[]): number {
+  return pictures.reduce((sum, { content }) => sum + content.length, 0);
+}
+
 /** Adds files to the unsent pictures. If one of them can't be sent, throws the reason. */
 export async function addPictures(sessionKey: string, files: readonly File[]): Promise<void> {
   const before = picturesOf(sessionKey);
-  const chars = before.reduce((sum, { content }) => sum + content.length, 0);
   const bytes = files.reduce((sum, file) => sum + file.size, 0);
   // Check before reading the files, because a folder of photos would not fit into memory.
   const problem =
     files.map(problemOf).find((one) => one !== undefined) ??
-    problemOfAll(before.length + files.length, chars + (bytes * 4) / 3);
+    problemOfAll(before.length + files.length, charsOf(before) + (bytes * 4) / 3);
   if (problem !== undefined) throw new Error(problem);
   const added = await Promise.all(
     files.map(async (file): Promise<Picture> => {
@@ -74,7 +77,11 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
       return { id: count, name: file.name, mimeType: file.type, content: await read(file) };
     }),
   );
-  keepPictures(sessionKey, [...picturesOf(sessionKey), ...added]);
+  const all = [...picturesOf(sessionKey), ...added];
+  // Check again, because other pictures may have been added while the files were read.
+  const tooMuch = problemOfAll(all.length, charsOf(all));
+  if (tooMuch !== undefined) throw new Error(tooMuch);
+  keepPictures(sessionKey, all);
 }
 
 export function Pictures({ sessionKey }: { sessionKey: string }) {

@@ -37,7 +37,7 @@ function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep
     "Sends to": route && `${route.channel} ${route.to}`,
     Tokens: used !== undefined && tokens(used),
     Cost: cost !== undefined && exactMoney(cost),
-    Hop: hop && String(hop),
+    Hop: hop ? String(hop) : "",
     Code: code,
   });
 }

@@ -60,30 +60,61 @@ export interface ResourceRow {
   readonly below?: ComponentChildren;
 }
 
-/** The button of an action. `again`: called after it. `data-act`: the palette offers it, too. */
-export function ActionButton(props: { action: RowAction; again?: () => unknown; "data-act"?: "" }) {
-  const { action, again, ...attributes } = props;
-  const { label, about, class: name, disabled = false, expanded, run, done, after, question } = action;
-  const [isOpen, setOpen] = useState(false);
+/** The dialog or the question of an action. */
+function Opened(props: {
+  action: RowAction;
+  again: (() => unknown) | undefined;
+  onRun: () => void;
+  onClose: () => void;
+}) {
+  const { action, again, onRun, onClose } = props;
+  const { dialog, question, label } = action;
+  if (question === undefined) return <>{dialog?.({ onClose, onDone: () => again?.() })}</>;
+  return (
+    <Confirm title={question.title} action={label} onConfirm={onRun} onClose={onClose}>
+      {question.text}
+    </Confirm>
+  );
+}
+
+/** Runs an action. Resolves to true if it succeeded. */
+async function perform({ run, done }: RowAction, again?: () => unknown): Promise<boolean> {
+  try {
+    await run?.();
+    if (done !== undefined) say(done);
+    return true;
+  } catch (problem) {
+    complain(problem);
+    return false;
+  } finally {
+    again?.();
+  }
+}
+
+/**
+ * The button of an action. `again`: called after it. `onOpen`: shows the dialog or the question, which then
+ * stays when the button goes. `data-act`: the palette offers it, too.
+ */
+export function ActionButton(props: {
+  action: RowAction;
+  again?: () => unknown;
+  onOpen?: (action: RowAction) => void;
+  "data-act"?: "";
+}) {
+  const [opened, setOpened] = useState<RowAction>();
+  const { action, again, onOpen = setOpened, ...attributes } = props;
+  const { label, about, class: name, disabled = false, expanded, after, question, dialog } = action;
   const [phase, setPhase] = useState<"busy" | "done">();
   const isOff = disabled || phase !== undefined;
-  const onClose = (): void => setOpen(false);
-  const perform = async (): Promise<void> => {
+  const begin = async (): Promise<void> => {
     setPhase("busy");
-    try {
-      await run?.();
-      setPhase(after === undefined ? undefined : "done");
-      if (done !== undefined) say(done);
-    } catch (problem) {
-      setPhase(undefined);
-      complain(problem);
-    }
-    again?.();
+    const isDone = await perform(action, again);
+    setPhase(isDone && after !== undefined ? "done" : undefined);
   };
   const press = (): void => {
     if (isOff) return;
-    if (question === undefined && action.dialog === undefined) void perform();
-    else setOpen(true);
+    if (question === undefined && dialog === undefined) void begin();
+    else onOpen(action);
   };
   return (
     <>
@@ -96,17 +127,24 @@ export function ActionButton(props: { action: RowAction; again?: () => unknown; 
         onClick={press}
         {...attributes}
       />
-      {isOpen && action.dialog?.({ onClose, onDone: () => again?.() })}
-      {isOpen && question !== undefined && (
-        <Confirm title={question.title} action={label} onConfirm={() => void perform()} onClose={onClose}>
-          {question.text}
-        </Confirm>
+      {opened && (
+        <Opened
+          {...{ action: opened, again }}
+          onRun={() => void begin()}
+          onClose={() => setOpened(undefined)}
+        />
       )}
     </>
   );
 }
 
-function Row({ row, again }: { row: ResourceRow; again: () => unknown }) {
+interface RowProps {
+  readonly row: ResourceRow;
+  readonly again: () => unknown;
+  readonly onOpen: (action: RowAction) => void;
+}
+
+function Row({ row, again, onOpen }: RowProps) {
   const { name, state, beside, facts = [], error, body, when, actions = [], link, below } = row;
   return (
     <li class={`out-row ${row.class ?? ""}`}>
@@ -136,7 +174,7 @@ function Row({ row, again }: { row: ResourceRow; again: () => unknown }) {
         <div class="row-actions">
           {link}
           {actions.map((action) => (
-            <ActionButton key={action.label} action={action} again={again} />
+            <ActionButton key={action.label} {...{ action, again, onOpen }} />
           ))}
         </div>
       )}
@@ -161,6 +199,8 @@ export function ResourceList<R>(props: {
   children?: ComponentChildren;
 }) {
   const { title, label = title, words, head, list, rows, row, empty, frame, children } = props;
+  const [opened, setOpened] = useState<RowAction>();
+  const again = () => list?.again();
   return (
     <>
       <div class="bar head-bar">
@@ -175,9 +215,16 @@ export function ResourceList<R>(props: {
         <ul ref={frame ?? null} class="out-rows rows card" aria-label={label} aria-busy={list?.busy}>
           {rows.map((one) => {
             const { key, ...drawn } = row(one);
-            return <Row key={key} row={{ key, ...drawn }} again={() => list?.again()} />;
+            return <Row key={key} row={{ key, ...drawn }} again={again} onOpen={setOpened} />;
           })}
         </ul>
+      )}
+      {opened && (
+        <Opened
+          {...{ action: opened, again }}
+          onRun={() => void perform(opened, again)}
+          onClose={() => setOpened(undefined)}
+        />
       )}
     </>
   );

@@ -1,6 +1,6 @@
 // Lists the tools of a session: allowed or denied, with the setting that decides.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { ask } from "../gateway.ts";
 import { counted } from "../parts/format.ts";
@@ -33,6 +33,10 @@ export function SessionTools(props: { sessionKey: string; onChoose: (key: string
   const { sessionKey, onChoose } = props;
   const [words, setWords] = useState("");
   const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
+  useEffect(() => {
+    setWords("");
+    setOnly("all");
+  }, [sessionKey]);
   const read = useReading(sessionKey, async () => sessionKey !== "" && ask("tools.catalog", { sessionKey }));
   const catalogue = read.problem === undefined && read.value ? read.value : undefined;
   const all = catalogue && linesOf(catalogue);

@@ -29,7 +29,7 @@ export function visit(to: Route): void {
 type Unnamed = Omit<Entry, "id">;
 
 function ofView(): Unnamed[] {
-  return visible("[data-act]:not(:disabled)").map((button) => ({
+  return visible('[data-act]:not(:disabled, [aria-disabled="true"])').map((button) => ({
     title: button.dataset.act || button.ariaLabel || button.innerText,
     about: "this view",
     act: () => button.click(),

@@ -18,7 +18,8 @@ const Fields = lazy(async () => (await import("./filters.tsx")).Fields);
 
 function Search() {
   const typed = useMemo(
-    () => settled<string>(TYPED_MS, (search) => search !== wish.value.search && want({ search })),
+    () =>
+      settled<string>(TYPED_MS, (search) => search.trim() !== wish.value.search.trim() && want({ search })),
     [],
   );
   const input = useRef<HTMLInputElement>(null);
@@ -29,7 +30,7 @@ function Search() {
     await want({ search: text });
     const [first] = picture.value.lines;
     // The matches did not come, or the text was changed meanwhile.
-    if (first?.kind === "more" || wish.value.search !== text) return;
+    if (first?.kind === "more" || wish.value.search.trim() !== text) return;
     if (first !== undefined) listOf()?.focus();
     else if (has("sessions.search")) searchMessages(text);
   };

@@ -80,6 +80,8 @@ const EXTENSIONS = [
       return true;
     },
   }),
+  // Lines from another system end as the lines of the file do.
+  EditorView.clipboardInputFilter.of((text) => text.replaceAll(/\r\n?/g, "\n")),
   keymap.of([...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
 ];
 

@@ -142,14 +142,14 @@ describeInBrowser("schedules", () => {
     const client = await house.client();
     await client.request("cron.update", { id, patch: { message: "theirs" } });
     await page.locator("li.job").getByText("theirs").waitFor();
-    expect(await form.getByLabel("Name").inputValue()).toBe("Mine");
+    await expect.poll(() => form.getByLabel("Name").inputValue()).toBe("Mine");
     await form.getByRole("button", { name: "Save" }).click();
     await card(page, "Mine").getByText("theirs").waitFor();
     await page.getByRole("button", { name: "Edit Mine" }).click();
     await form.getByLabel("Name").fill("kept");
     await client.request("cron.remove", { id });
     await page.getByText("No scheduled jobs").waitFor();
-    expect(await form.getByLabel("Name").inputValue()).toBe("kept");
+    await expect.poll(() => form.getByLabel("Name").inputValue()).toBe("kept");
   });
 
   test("on a phone the parts of a job follow each other without gaps", async () => {

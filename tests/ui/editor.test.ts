@@ -159,7 +159,15 @@ describeInBrowser("the editor of the configuration", () => {
     await page.keyboard.press("Control+y");
     await save(page);
     await page.getByText("Saved.", { exact: true }).waitFor();
-    expect(file.read()).toBe(windows.replace("queueMax", 'mainKey: "hub", queueMax'));
+    const saved = windows.replace("queueMax", 'mainKey: "hub", queueMax');
+    expect(file.read()).toBe(saved);
+    // Pasted lines end as those of the file do.
+    await replaceCode(page, "// enough", "// enough\n    // for now");
+    await page.getByText("No problems", { exact: true }).waitFor();
+    await expect.poll(() => codeText(page)).toContain("// enough\n    // for now");
+    await save(page);
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    expect(file.read()).toBe(saved.replace("// enough", "// enough\r\n    // for now"));
   });
 
   test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {

@@ -29,8 +29,15 @@ describeInBrowser("the flow view", () => {
     const rows = await here.store.db.selectFrom("messages").select(["id", "session_key"]).execute();
     const known = rows.map((row) => `#/sessions/${encodeURIComponent(row.session_key)}/${row.id}`);
     const steps = page.locator(".step");
+    // Each fact has a name: the first step has no hop, which is not a fact without one.
+    const facts = page.getByRole("complementary", { name: "Selected step" }).locator("dl.facts");
+    const unnamed = () =>
+      facts.evaluate((list) =>
+        [...list.childNodes].flatMap((one) => (one instanceof Text ? one.data : [])).join(""),
+      );
     for (let at = 0; at < (await steps.count()); at++) {
       await steps.nth(at).locator(".step-hit").click();
+      await expect.poll(unnamed).toBe("");
       expect(known).toContain(await page.getByRole("link", { name: "Open message" }).getAttribute("href"));
     }
     await stepNamed(page, /^research announces/).click();

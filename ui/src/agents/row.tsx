@@ -8,6 +8,7 @@ import { Doing } from "../parts/doing.tsx";
 import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
+import { joinWords } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
 import { ModelChoice, mayEditAgents } from "./edit.tsx";
 import { mainSessionOf } from "./known.ts";
@@ -60,9 +61,9 @@ function workWords({ work }: AgentDetails): { state: string; text: string } {
     running > 0 ? `${running} running` : "",
     waiting > 0 ? `${waiting} waiting` : "",
     queued > 0 ? `${queued} queued` : "",
-  ].filter((one) => one !== "");
+  ];
   const state = running > 0 ? "running" : waiting > 0 ? "waiting" : queued > 0 ? "queued" : "idle";
-  return { state, text: words.join(", ") || "idle" };
+  return { state, text: joinWords(words, ", ") || "idle" };
 }
 
 /** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */

@@ -120,7 +120,7 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
           {mayRetry && (
             <ActButton
               text="Retry"
-              key={runId}
+              of={runId}
               data-act="Retry the run"
               act={() => ask("runs.retry", { runId })}
             />

@@ -8,7 +8,7 @@ import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts
 import { fork, mayFork } from "../conversation/fork.ts";
 import { CHAIN_PAGES } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
-import { ActionButton, type RowAction } from "../operations/resource-list.tsx";
+import { ActionButton, type RowAction, useOpened } from "../operations/resource-list.tsx";
 import { counted } from "../parts/format.ts";
 import { hrefOf } from "../route.ts";
 import { type Around, type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
@@ -31,7 +31,7 @@ function forking({ messageIn, messageId }: FlowStep): RowAction[] {
   return [{ label: "Fork from here", run: () => fork(messageIn, messageId) }];
 }
 
-function actionsOf(step: FlowStep): RowAction[] {
+function listActions(step: FlowStep): RowAction[] {
   const { id, kind, state, runId, flowId } = step;
   if (kind === "delivery") {
     if (state !== "failed" || !may("operator.admin")) return [];
@@ -58,19 +58,21 @@ export function isReplayable({ kind, members, messageId }: FlowStep): boolean {
 
 export function StepActions(props: { step: FlowStep; chain: ChainRow; isGone: (key: string) => boolean }) {
   const { step, chain, isGone } = props;
+  const { opened, onOpen } = useOpened();
   const key = homeOf(step);
   const opens =
     key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
       ? undefined
       : hrefOf({ view: "sessions", key });
-  const actions = [...actionsOf(step), ...(step.members === undefined ? forking(step) : [])];
+  const actions = [...listActions(step), ...(step.members === undefined ? forking(step) : [])];
   const pages = isReplayable(step) ? pagesAbout(chain).filter(({ stepName }) => stepName) : [];
   if (actions.length === 0 && opens === undefined && pages.length === 0) return null;
   return (
     <div class="bar step-actions">
       {actions.map((action) => (
-        <ActionButton key={`${step.id} ${action.label}`} action={action} data-act="" />
+        <ActionButton key={`${step.id} ${action.label}`} action={action} onOpen={onOpen} data-act="" />
       ))}
+      {opened}
       {pages.map(({ stepName, at }) => (
         <a key={at} href={hrefOf({ view: "flow", chainId: chain.chainId, page: at, about: step.messageId })}>
           {stepName}

@@ -23,7 +23,7 @@ import {
   waitWords,
 } from "./words.ts";
 
-function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep[]) {
+function listFacts(step: ChainStep, around: Around, deliveries: readonly ChainStep[]) {
   const { at, startedAt, endAt, tokens: used, cost, hop, code, kind, route } = step;
   const wait = kind === "send" && step.flowId !== undefined ? around.waits.get(step.flowId) : undefined;
   const sent = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
@@ -164,7 +164,7 @@ export function StepDetails(props: {
       {onExpand !== undefined && <Button text="Show one by one" onClick={onExpand} />}
       <Texts step={step} around={around} />
       <dl class="facts small">
-        {factsOf(step, around, deliveries).map(
+        {listFacts(step, around, deliveries).map(
           ([name, text]) =>
             text && (
               <div key={name}>

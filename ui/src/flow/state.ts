@@ -110,7 +110,8 @@ export function useChains() {
   const { value: pages, again } = reading;
   useNews("agent", again, moves);
   useEffect(() => {
-    names.value = Object.assign({}, names.value, ...(pages ?? []).map((page) => page?.names));
+    if (pages !== undefined)
+      names.value = Object.assign({}, names.value, ...pages.map((page) => page?.names));
   }, [pages]);
   const chains = useMemo(() => (pages ?? []).flatMap((page) => page?.chains ?? []), [pages]);
   return { ...reading, chains, note: pages?.[0]?.note };

@@ -60,23 +60,6 @@ export interface ResourceRow {
   readonly below?: ComponentChildren;
 }
 
-/** The dialog or the question of an action. */
-function Opened(props: {
-  action: RowAction;
-  again: (() => unknown) | undefined;
-  onRun: () => void;
-  onClose: () => void;
-}) {
-  const { action, again, onRun, onClose } = props;
-  const { dialog, question, label } = action;
-  if (question === undefined) return <>{dialog?.({ onClose, onDone: () => again?.() })}</>;
-  return (
-    <Confirm title={question.title} action={label} onConfirm={onRun} onClose={onClose}>
-      {question.text}
-    </Confirm>
-  );
-}
-
 /** Runs an action. Resolves to true if it succeeded. */
 async function perform({ run, done }: RowAction, again?: () => unknown): Promise<boolean> {
   try {
@@ -91,9 +74,30 @@ async function perform({ run, done }: RowAction, again?: () => unknown): Promise
   }
 }
 
+/** Owns the dialog or the question of the action that was pressed: it stays when the button goes. */
+export function useOpened(again?: () => unknown) {
+  const [action, setAction] = useState<RowAction>();
+  const onClose = (): void => setAction(undefined);
+  const { label = "", question, dialog } = action ?? {};
+  const opened =
+    action !== undefined && question !== undefined ? (
+      <Confirm
+        title={question.title}
+        action={label}
+        onConfirm={() => void perform(action, again)}
+        onClose={onClose}
+      >
+        {question.text}
+      </Confirm>
+    ) : (
+      dialog?.({ onClose, onDone: () => again?.() })
+    );
+  return { opened, onOpen: setAction };
+}
+
 /**
- * The button of an action. `again`: called after it. `onOpen`: shows the dialog or the question, which then
- * stays when the button goes. `data-act`: the palette offers it, too.
+ * The button of an action. `again`: called after it. `onOpen`: shows its dialog or its question, see
+ * `useOpened`. `data-act`: the palette offers it, too.
  */
 export function ActionButton(props: {
   action: RowAction;
@@ -101,8 +105,7 @@ export function ActionButton(props: {
   onOpen?: (action: RowAction) => void;
   "data-act"?: "";
 }) {
-  const [opened, setOpened] = useState<RowAction>();
-  const { action, again, onOpen = setOpened, ...attributes } = props;
+  const { action, again, onOpen, ...attributes } = props;
   const { label, about, class: name, disabled = false, expanded, after, question, dialog } = action;
   const [phase, setPhase] = useState<"busy" | "done">();
   const isOff = disabled || phase !== undefined;
@@ -114,27 +117,18 @@ export function ActionButton(props: {
   const press = (): void => {
     if (isOff) return;
     if (question === undefined && dialog === undefined) void begin();
-    else onOpen(action);
+    else onOpen?.(action);
   };
   return (
-    <>
-      <Button
-        text={phase === "done" ? after : label}
-        class={name}
-        aria-label={about === undefined ? undefined : `${label} ${safeLine(about)}`}
-        aria-disabled={isOff}
-        aria-expanded={expanded}
-        onClick={press}
-        {...attributes}
-      />
-      {opened && (
-        <Opened
-          {...{ action: opened, again }}
-          onRun={() => void begin()}
-          onClose={() => setOpened(undefined)}
-        />
-      )}
-    </>
+    <Button
+      text={phase === "done" ? after : label}
+      class={name}
+      aria-label={about === undefined ? undefined : `${label} ${safeLine(about)}`}
+      aria-disabled={isOff}
+      aria-expanded={expanded}
+      onClick={press}
+      {...attributes}
+    />
   );
 }
 
@@ -199,8 +193,8 @@ export function ResourceList<R>(props: {
   children?: ComponentChildren;
 }) {
   const { title, label = title, words, head, list, rows, row, empty, frame, children } = props;
-  const [opened, setOpened] = useState<RowAction>();
   const again = () => list?.again();
+  const { opened, onOpen } = useOpened(again);
   return (
     <>
       <div class="bar head-bar">
@@ -215,17 +209,11 @@ export function ResourceList<R>(props: {
         <ul ref={frame ?? null} class="out-rows rows card" aria-label={label} aria-busy={list?.busy}>
           {rows.map((one) => {
             const { key, ...drawn } = row(one);
-            return <Row key={key} row={{ key, ...drawn }} again={again} onOpen={setOpened} />;
+            return <Row key={key} row={{ key, ...drawn }} again={again} onOpen={onOpen} />;
           })}
         </ul>
       )}
-      {opened && (
-        <Opened
-          {...{ action: opened, again }}
-          onRun={() => void perform(opened, again)}
-          onClose={() => setOpened(undefined)}
-        />
-      )}
+      {opened}
     </>
   );
 }

@@ -100,7 +100,7 @@ export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule
 }
 
 /** Returns the settings of a job. Null: it has none. */
-function settingsOf(draft: Draft) {
+function toSettings(draft: Draft) {
   const { message, agentId, deliverTo, missed, session, timeout } = draft;
   const to = deliverTo.trim();
   return {
@@ -118,14 +118,14 @@ function settingsOf(draft: Draft) {
 
 /** Returns the parameters of `cron.add`. */
 export function newJob(draft: Draft): ParamsOf<"cron.add"> {
-  const set = Object.entries(settingsOf(draft)).filter(([, value]) => value);
+  const set = Object.entries(toSettings(draft)).filter(([, value]) => value);
   return Object.fromEntries(set) as unknown as ParamsOf<"cron.add">;
 }
 
 /** Returns the parameters of `cron.update`: only the settings that were changed. */
-export function patchOf(before: Draft, draft: Draft): ParamsOf<"cron.update">["patch"] {
-  const known = new Map(Object.entries(settingsOf(before)));
-  const changed = Object.entries(settingsOf(draft)).filter(
+export function changedSettings(before: Draft, draft: Draft): ParamsOf<"cron.update">["patch"] {
+  const known = new Map(Object.entries(toSettings(before)));
+  const changed = Object.entries(toSettings(draft)).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(known.get(name)),
   );
   return Object.fromEntries(changed);

@@ -11,7 +11,7 @@ import { sessionName } from "../../parts/names.ts";
 import { say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import type { Option } from "../../parts/select.tsx";
-import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
+import { changedSettings, type Draft, draftOf, type Job, newJob, scheduleOf } from "./draft.ts";
 import { When } from "./when.tsx";
 
 /** Maximum number of sessions that are suggested. The reader can type any other key. */
@@ -34,7 +34,7 @@ async function save(job: Job | undefined, before: Draft, draft: Draft): Promise<
     await ask("cron.add", newJob(draft));
     return;
   }
-  const patch = patchOf(before, draft);
+  const patch = changedSettings(before, draft);
   if (Object.keys(patch).length > 0) await ask("cron.update", { id: job.id, patch });
 }
 

@@ -9,7 +9,7 @@ import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } f
 import { json } from "@codemirror/legacy-modes/mode/javascript";
 import { diagnosticCount, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { search, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import type { EditorState } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -80,16 +80,12 @@ const EXTENSIONS = [
       return true;
     },
   }),
-  // Lines from another system end as the lines of the file do.
-  EditorView.clipboardInputFilter.of((text) => text.replaceAll(/\r\n?/g, "\n")),
   keymap.of([...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
 ];
 
-/** The line end of the text. A text that has both keeps them: then a carriage return is a character. */
-const lineEnd = (text: string): string => (/\r\n/.test(text) && !/(?<!\r)\n/.test(text) ? "\r\n" : "\n");
-
 interface TextBoxProps {
   readonly view: { current: EditorView | null };
+  /** With the line ends that the gateway gives and takes: it keeps those of the file. */
   readonly text: string;
   readonly problems: readonly PlacedProblem[];
   readonly settings: readonly Setting[];
@@ -113,7 +109,6 @@ export function TextBox(props: TextBoxProps) {
       parent: root,
       extensions: [
         ...EXTENSIONS,
-        EditorState.lineSeparator.of(lineEnd(text)),
         autocompletion({ override: [(context) => completeSetting(context, latest.current.settings)] }),
         EditorView.updateListener.of(({ state, docChanged, selectionSet }) => {
           if (docChanged) latest.current.onEdit(state.sliceDoc());

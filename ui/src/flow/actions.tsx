@@ -3,6 +3,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { fork, mayFork } from "../conversation/fork.ts";
@@ -56,17 +57,15 @@ export function isReplayable({ kind, members, messageId }: FlowStep): boolean {
   return members === undefined && messageId !== undefined && !["wait", "refused", "delivery"].includes(kind);
 }
 
-export function StepActions(props: { step: FlowStep; chain: ChainRow; isGone: (key: string) => boolean }) {
-  const { step, chain, isGone } = props;
+export function StepActions({ step, value }: { step: FlowStep; value: PayloadOf<"chains.get"> }) {
+  const { chain, parties } = value;
+  const { chainId } = chain;
   const { opened, onOpen } = useOpened();
+  const isSingle = step.members === undefined;
   const key = homeOf(step);
-  const opens =
-    key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
-      ? undefined
-      : hrefOf({ view: "sessions", key });
-  const actions = [...listActions(step), ...(step.members === undefined ? forking(step) : [])];
+  const isGone = parties.some((one) => one.key === key && one.gone === true);
+  const actions = [...listActions(step), ...(isSingle ? forking(step) : [])];
   const pages = isReplayable(step) ? pagesAbout(chain).filter(({ stepName }) => stepName) : [];
-  if (actions.length === 0 && opens === undefined && pages.length === 0) return null;
   return (
     <div class="bar step-actions">
       {actions.map((action) => (
@@ -74,11 +73,13 @@ export function StepActions(props: { step: FlowStep; chain: ChainRow; isGone: (k
       ))}
       {opened}
       {pages.map(({ stepName, at }) => (
-        <a key={at} href={hrefOf({ view: "flow", chainId: chain.chainId, page: at, about: step.messageId })}>
+        <a key={at} href={hrefOf({ view: "flow", chainId, page: at, about: step.messageId })}>
           {stepName}
         </a>
       ))}
-      {opens !== undefined && <a href={opens}>Open session</a>}
+      {isSingle && key !== undefined && key !== NOT_VISIBLE && !isGone && (
+        <a href={hrefOf({ view: "sessions", key })}>Open session</a>
+      )}
     </div>
   );
 }

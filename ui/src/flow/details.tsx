@@ -1,12 +1,12 @@
 // Shows the details of one step: text, outcome, cost, and a link to its message.
 
-import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
+import type { ChainCall, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { LabelChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
-import { Name, SessionLink } from "../parts/name.tsx";
+import { Lines, Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { joinWords, receiptWord } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
@@ -47,13 +47,7 @@ function Said({ name, text, markdown }: { name: string; text: string; markdown?:
   return (
     <div class="step-said">
       <h3>{name}</h3>
-      {markdown ? (
-        <Prose text={text} />
-      ) : (
-        <p class="raw">
-          <bdi>{safeText(text)}</bdi>
-        </p>
-      )}
+      {markdown ? <Prose text={text} /> : <Lines class="raw" text={text} />}
     </div>
   );
 }
@@ -73,17 +67,15 @@ function Members({ members, around }: { members: readonly ChainStep[]; around: A
       <h3 id="step-failed">Failed</h3>
       <ul class="stack" aria-labelledby="step-failed">
         {failed.map((one) => {
-          const key = ["spawn", "send", "wait", "message"].includes(one.kind) ? one.to : one.from;
+          const { id, kind, from, to, messageIn, messageId } = one;
+          const key = ["spawn", "send", "wait", "message"].includes(kind) ? to : from;
+          const link = messageIn === key ? messageId : undefined;
           return (
-            <li key={one.id}>
+            <li key={id}>
               {key === undefined ? (
                 <Name text={title(one, around)} />
               ) : (
-                <SessionLink
-                  sessionKey={key}
-                  name={around.name(key)}
-                  messageId={one.messageIn === key ? one.messageId : undefined}
-                />
+                <SessionLink sessionKey={key} name={around.name(key)} messageId={link} />
               )}
               <Name as="div" class="tone-bad toned" text={reasonOf(one)} />
             </li>
@@ -122,62 +114,59 @@ function Texts({ step, around }: { step: FlowStep; around: Around }) {
   );
 }
 
+/** Returns the column of merged jobs to which a row belongs, or a row of equal steps itself. */
+function findColumn({ id, members, equal, from, to }: FlowStep): string | undefined {
+  if (members === undefined) return undefined;
+  return equal ? id : [to, from].find((key) => key?.startsWith("jobs of "));
+}
+
 export function StepDetails(props: {
   step: FlowStep;
-  chain: ChainRow;
+  /** The chain of the step. */
+  value: PayloadOf<"chains.get">;
   call: ChainCall | undefined;
-  parties: readonly ChainParty[];
-  /** Shows the steps of the row one by one. Undefined if the row is a single step. */
-  onExpand: (() => void) | undefined;
   around: Around;
-  /** The deliveries of the announcement, if the step is one. */
-  deliveries: readonly ChainStep[];
+  /** Shows the steps of a row or a column one by one. */
+  onExpand: (column: string) => void;
   onClose: () => void;
 }) {
-  const { step, chain, call, around, parties, deliveries, onExpand, onClose } = props;
-  const { messageId, messageIn, silent } = step;
-  const opens =
-    messageId === undefined || messageIn === undefined
-      ? undefined
-      : hrefOf({ view: "sessions", key: messageIn, messageId });
+  const { step, value, call, around, onExpand, onClose } = props;
+  const { state, silent, receipt, appended, labels, members, messageId, messageIn, runId } = step;
+  const column = findColumn(step);
+  const isDelivery = ({ kind, runId: of }: ChainStep): boolean => kind === "delivery" && of === runId;
+  const deliveries = step.kind === "announce" && runId !== undefined ? value.steps.filter(isDelivery) : [];
+  const facts = listFacts(step, around, deliveries).filter(([, text]) => text);
   return (
     <aside class="step-details" aria-label="Selected step" data-place="step">
-      <div class="step-title">
+      <div class="row step-title">
         <h2>
           <Name text={title(step, around)} />
         </h2>
         <Button text="×" class="quiet" aria-label="Close step" onClick={onClose} />
       </div>
       <p class="bar">
-        <State state={step.state} {...toneOf(step)} />
+        <State state={state} {...toneOf(step)} />
         {silent === true && <span class="chip">no reply</span>}
-        {step.receipt !== undefined && <span class="chip">{receiptWord(step.receipt.state)}</span>}
-        {step.appended === true && <span class="chip">stored, no run</span>}
-        <LabelChips labels={step.labels} />
+        {receipt !== undefined && <span class="chip">{receiptWord(receipt.state)}</span>}
+        {appended === true && <span class="chip">stored, no run</span>}
+        <LabelChips labels={labels} />
       </p>
-      <StepActions
-        step={step}
-        chain={chain}
-        isGone={(key) => parties.some((one) => one.key === key && one.gone === true)}
-      />
+      <StepActions step={step} value={value} />
       {call !== undefined && <CallFacts call={call} />}
-      {onExpand !== undefined && <Button text="Show one by one" onClick={onExpand} />}
+      {column !== undefined && <Button text="Show one by one" onClick={() => onExpand(column)} />}
       <Texts step={step} around={around} />
       <dl class="facts small">
-        {listFacts(step, around, deliveries).map(
-          ([name, text]) =>
-            text && (
-              <div key={name}>
-                <dt>{name}</dt>
-                <Name as="dd" text={text} />
-              </div>
-            ),
-        )}
+        {facts.map(([name, text]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <Name as="dd" text={String(text)} />
+          </div>
+        ))}
       </dl>
-      {step.members !== undefined ? null : opens === undefined ? (
+      {members !== undefined ? null : messageId === undefined || messageIn === undefined ? (
         <p class="soft">Message not available: the session was deleted or reset, or you may not see it.</p>
       ) : (
-        <a href={opens}>Open message</a>
+        <a href={hrefOf({ view: "sessions", key: messageIn, messageId })}>Open message</a>
       )}
     </aside>
   );

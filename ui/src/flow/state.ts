@@ -30,15 +30,6 @@ export function agentsIn(chains: readonly ChainRow[]): string[] {
   return [...new Set(ids)].sort();
 }
 
-export const MODES = [
-  { mode: "sequence", name: "Sequence" },
-  { mode: "waterfall", name: "Waterfall" },
-  { mode: "list", name: "Steps" },
-] as const;
-export type Mode = (typeof MODES)[number]["mode"];
-
-/** The view that the reader chose. Undefined: a list on a narrow screen, otherwise the sequence. */
-export const chosenMode = signal<Mode | undefined>(undefined);
 /** Whether the overview is shown when no chain is chosen. */
 export const showsOverview = signal(false);
 

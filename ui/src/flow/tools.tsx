@@ -1,12 +1,25 @@
 // The bar above a chain: choice of view, search, zoom, legend, and links to pages about the chain.
 
-import type { Signal } from "@preact/signals";
+import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
 import { ChainLinks } from "./actions.tsx";
 import type { Search } from "./chain.tsx";
-import { chosenMode, MODES, type Mode } from "./state.ts";
+import { Legend, SEQUENCE, WATERFALL } from "./legend.tsx";
+import { FITTED } from "./sequence/layout.ts";
+
+/** The views of a chain. `zooms`: at the first, the whole view fits. */
+export const MODES = {
+  sequence: { name: "Sequence", zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5], marks: SEQUENCE },
+  waterfall: { name: "Waterfall", zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32], marks: WATERFALL },
+  list: { name: "Steps", zoom: signal(1), zooms: [], marks: [] },
+} as const;
+export type Mode = keyof typeof MODES;
+
+/** The view that the reader chose. Undefined: a list on a narrow screen, otherwise the sequence. */
+export const chosenMode = signal<Mode | undefined>(undefined);
 
 function Find({ search }: { search: Search }) {
   const { text, found, at } = search;
@@ -33,9 +46,10 @@ function Find({ search }: { search: Search }) {
   );
 }
 
-function Zoom({ zoom, zooms }: { zoom: Signal<number>; zooms: readonly number[] }) {
-  const [fitted = 1] = zooms;
-  const at = zooms.indexOf(zoom.value);
+function Zoom({ zoom, zooms }: Pick<(typeof MODES)[Mode], "zoom" | "zooms">) {
+  const [fitted = 1, ...others]: readonly number[] = zooms;
+  if (others.length === 0) return null;
+  const at = [fitted, ...others].indexOf(zoom.value);
   const go = (to = zoom.value): void => {
     zoom.value = to;
   };
@@ -43,7 +57,7 @@ function Zoom({ zoom, zooms }: { zoom: Signal<number>; zooms: readonly number[] 
     <Button text={text} class="quiet" aria-label={name} disabled={to === undefined} onClick={() => go(to)} />
   );
   return (
-    <span class="flow-zoom">
+    <span class="row">
       {step("−", "Zoom out", zooms[at - 1])}
       <Button
         text="Fit"
@@ -56,44 +70,50 @@ function Zoom({ zoom, zooms }: { zoom: Signal<number>; zooms: readonly number[] 
   );
 }
 
-interface ToolsProps {
-  readonly mode: Mode;
-  readonly search: Search;
-  readonly zoom: Signal<number>;
-  /** The levels of zoom. At the first, the whole diagram fits. Empty if the view cannot be zoomed. */
-  readonly zooms: readonly number[];
-  readonly legend: boolean;
-  readonly onLegend: () => void;
+export function ChainTools(props: {
+  mode: Mode;
+  search: Search;
   /** Merges the expanded steps again. Undefined if none are expanded. */
-  readonly onCollapse: (() => void) | undefined;
-  readonly chain: ChainRow;
-}
-
-export function ChainTools(props: ToolsProps) {
-  const { mode, search, zoom, zooms, legend, onLegend, onCollapse, chain } = props;
+  onCollapse: (() => void) | undefined;
+  chain: ChainRow;
+}) {
+  const { mode, search, onCollapse, chain } = props;
+  const { marks } = MODES[mode];
+  const [legend, setLegend] = useState(false);
+  const hasLegend = marks.length > 0;
   return (
-    <div class="bar strip flow-tools">
-      <fieldset class="flow-window" aria-label="View of the chain">
-        {MODES.map((one) => (
+    <>
+      <div class="bar strip flow-tools">
+        <fieldset class="joined" aria-label="View of the chain">
+          {(Object.keys(MODES) as Mode[]).map((one) => (
+            <Button
+              text={MODES[one].name}
+              key={one}
+              data-act={`Chain as ${MODES[one].name.toLowerCase()}`}
+              aria-pressed={mode === one}
+              onClick={() => {
+                chosenMode.value = one;
+              }}
+            />
+          ))}
+        </fieldset>
+        <Find search={search} />
+        <Zoom {...MODES[mode]} />
+        {onCollapse !== undefined && (
+          <Button text="Collapse" class="quiet" data-act="" onClick={onCollapse} />
+        )}
+        {hasLegend && (
           <Button
-            text={one.name}
-            key={one.mode}
+            text="Legend"
             class="quiet"
-            data-act={`Chain as ${one.name.toLowerCase()}`}
-            aria-pressed={mode === one.mode}
-            onClick={() => {
-              chosenMode.value = one.mode;
-            }}
+            data-act=""
+            aria-expanded={legend}
+            onClick={() => setLegend(!legend)}
           />
-        ))}
-      </fieldset>
-      <Find search={search} />
-      {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} />}
-      {onCollapse !== undefined && <Button text="Collapse" class="quiet" data-act="" onClick={onCollapse} />}
-      {mode !== "list" && (
-        <Button text="Legend" class="quiet" data-act="" aria-expanded={legend} onClick={onLegend} />
-      )}
-      <ChainLinks chain={chain} />
-    </div>
+        )}
+        <ChainLinks chain={chain} />
+      </div>
+      {legend && hasLegend && <Legend marks={marks} />}
+    </>
   );
 }

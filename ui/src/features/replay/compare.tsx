@@ -75,12 +75,11 @@ export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProp
       {other !== "" && diff.value === undefined && <Awaited {...diff} />}
       {diff.value !== undefined && (
         <>
-          <fieldset class="flow-window" aria-label="Show as">
+          <fieldset class="joined" aria-label="Show as">
             {["Two columns", "In the sequence"].map((name, at) => (
               <Button
                 key={name}
                 text={name}
-                class="quiet"
                 aria-pressed={inSequence === (at === 1)}
                 onClick={() => setInSequence(at === 1)}
               />

@@ -7,7 +7,7 @@
 // DG4: the names of the sessions, the times, and the texts of long arrows stay in view.
 // DG5: the arrows and the pointer resize a column at its edge; Home and a double click reset it.
 
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { agentIn } from "../../agents/face.ts";
 import { agentName } from "../../agents/known.ts";
 import { AgentMark } from "../../agents/mark.tsx";
@@ -16,7 +16,6 @@ import { clockTime, counted, duration } from "../../parts/format.ts";
 import { useKept } from "../../parts/kept.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { fitted, twoLines } from "../fitted.ts";
-import { Latest } from "../latest.tsx";
 import {
   type Around,
   type FlowStep,
@@ -27,29 +26,17 @@ import {
   sentence,
   waitWords,
 } from "../words.ts";
+import { type ChainViewProps, Frame } from "./frame.tsx";
 import type { FlowParty } from "./groups.ts";
 import { useKeys } from "./keys.ts";
-import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
+import { GUTTER, layOut, type Placed } from "./layout.ts";
 import { ArrowOf, BarOf } from "./marks.tsx";
-import { Minimap } from "./minimap.tsx";
 import { Resizer } from "./resizer.tsx";
-import { TILE, useGrowth, useSight } from "./sight.ts";
+import { TILE, useSight } from "./sight.ts";
 
 /** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
 const EQUAL_WIDTHS: ReadonlyMap<string, number> = new Map();
-
-export interface ChainViewProps {
-  readonly steps: readonly FlowStep[];
-  readonly around: Around;
-  readonly chosen: string | undefined;
-  readonly onChoose: (id: string) => void;
-  /** The step that a search must show. `count` is different each time, even for the same step. */
-  readonly wanted: { readonly id: string; readonly count: number } | undefined;
-  readonly found: ReadonlySet<string>;
-  readonly active: boolean;
-  readonly zoom: number;
-}
 
 interface DiagramProps extends ChainViewProps {
   readonly parties: readonly FlowParty[];
@@ -110,64 +97,63 @@ interface StepProps {
   readonly around: Around;
   readonly chosen: boolean;
   readonly found: boolean;
-  readonly fresh: boolean;
   readonly focusable: boolean;
 }
 
-function StepOf({ placed, around, chosen, found, fresh, focusable }: StepProps) {
-  return useMemo(() => {
-    const { step, y, textX, textWidth } = placed;
-    const words = fitted(sentence(step, around), 4_000);
-    const marks = `${chosen ? " chosen" : ""}${found ? " found" : ""}${fresh ? " fresh" : ""}`;
-    const { x, y: line, lines, end } = textOf(placed);
-    // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
-    // no arrow below its text.
-    const firstY = lines.length === 1 || step.kind === "announce" ? line : line - 14;
-    const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
-    return (
-      <>
-        {/* biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG */}
-        <g
-          class={`step ${kindOf(step)}${marks}`}
-          data-step={step.id}
-          role="button"
-          tabindex={focusable ? 0 : -1}
-          aria-pressed={chosen}
-          aria-label={words}
-        >
-          <title>{words}</title>
-          <rect class="step-hit" x={textX - 10} y={y - 34} width={textWidth + 22} height="43" rx="6" />
-          <ArrowOf placed={placed} />
-        </g>
-        {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
-        <g class={`words ${kindOf(step)}`} aria-hidden="true">
-          {lines.map((one, at) => (
-            <text key={at} x={x} y={firstY + at * 14} text-anchor={end ? "end" : undefined}>
-              {one}
-            </text>
-          ))}
-          {note !== "" && (
-            <text class="step-note bad" x={x} y={y + 14}>
-              {fitted(note, textWidth)}
-            </text>
-          )}
-        </g>
-      </>
-    );
-  }, [placed, around, chosen, found, fresh, focusable]);
+function StepOf({ placed, around, chosen, found, focusable }: StepProps) {
+  const { step, y, textX, textWidth } = placed;
+  const words = fitted(sentence(step, around), 4_000);
+  const { x, y: line, lines, end } = textOf(placed);
+  // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
+  // no arrow below its text.
+  const firstY = lines.length === 1 || step.kind === "announce" ? line : line - 14;
+  const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
+  return (
+    <>
+      {/* biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG */}
+      <g
+        class={`step ${kindOf(step)}${chosen ? " chosen" : ""}${found ? " found" : ""}`}
+        data-step={step.id}
+        role="button"
+        tabindex={focusable ? 0 : -1}
+        aria-pressed={chosen}
+        aria-label={words}
+      >
+        <title>{words}</title>
+        <rect class="step-hit" x={textX - 10} y={y - 34} width={textWidth + 22} height="43" rx="6" />
+        <ArrowOf placed={placed} />
+      </g>
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
+      <g class={`words ${kindOf(step)}`} aria-hidden="true">
+        {lines.map((one, at) => (
+          <text key={at} x={x} y={firstY + at * 14} text-anchor={end ? "end" : undefined}>
+            {one}
+          </text>
+        ))}
+        {note !== "" && (
+          <text class="step-note bad" x={x} y={y + 14}>
+            {fitted(note, textWidth)}
+          </text>
+        )}
+      </g>
+    </>
+  );
 }
 
-type Seen = Pick<ReturnType<typeof useSight>, "isNear" | "isBeside">;
+interface Drawn {
+  readonly layout: ReturnType<typeof layOut>;
+  readonly sight: ReturnType<typeof useSight>;
+}
 
 /** Draws the line of each session, marked from where it is outside, shortened pauses, and runs. */
-function Ground({ layout, active, seen }: { layout: Layout; active: boolean; seen: Seen }) {
+function Ground({ layout, sight, active }: Drawn & { active: boolean }) {
   const { lanes, steps, pauses, bars, width, height } = layout;
   const end = active ? height : height - 14;
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
     <g aria-hidden="true">
       {lanes
-        .filter(({ x }) => seen.isBeside(x, x))
+        .filter(({ x }) => sight.isBeside(x, x))
         .map(({ key, x }) => {
           const outside = steps.find(({ step }) => step.labels?.outside && homeOf(step) === key);
           return (
@@ -185,12 +171,12 @@ function Ground({ layout, active, seen }: { layout: Layout; active: boolean; see
           );
         })}
       {pauses
-        .filter(({ y }) => seen.isNear(y, y))
+        .filter(({ y }) => sight.isNear(y, y))
         .map(({ y }) => (
           <line key={y} class="pause" x1={GUTTER - 8} x2={width - 8} y1={y} y2={y} />
         ))}
       {bars
-        .filter(({ top, end, x }) => seen.isNear(top, end) && seen.isBeside(x, x))
+        .filter(({ top, end, x }) => sight.isNear(top, end) && sight.isBeside(x, x))
         .map((bar) => (
           <BarOf key={bar.id} bar={bar} />
         ))}
@@ -199,84 +185,64 @@ function Ground({ layout, active, seen }: { layout: Layout; active: boolean; see
 }
 
 /** Draws the times, and the lengths of the shortened pauses. Both stay at the left edge. */
-function Times({ layout, seen }: { layout: Layout; seen: Seen }) {
-  const { pauses, times } = layout;
-  const isSeen = ({ y }: { y: number }): boolean => seen.isNear(y, y);
+function Times({ layout: { pauses, times, height }, sight }: Drawn) {
+  const words = [
+    ...pauses.map(({ y, ms }) => ({ y, text: `+ ${duration(ms)}` })),
+    ...times.map(({ y, at }) => ({ y, text: clockTime(at) })),
+  ];
   return (
-    <div class="flow-times" style={{ width: `${GUTTER}px`, height: `${layout.height}px` }} aria-hidden="true">
-      {pauses.filter(isSeen).map(({ y, ms }) => (
-        <span key={`pause ${y}`} style={{ top: `${y}px` }}>{`+ ${duration(ms)}`}</span>
-      ))}
-      {times.filter(isSeen).map(({ y, at }) => (
-        <span key={y} style={{ top: `${y}px` }}>
-          {clockTime(at)}
-        </span>
-      ))}
+    <div class="flow-times" style={{ width: `${GUTTER}px`, height: `${height}px` }} aria-hidden="true">
+      {words
+        .filter(({ y }) => sight.isNear(y, y))
+        .map(({ y, text }) => (
+          <span key={y} style={{ top: `${y}px` }}>
+            {text}
+          </span>
+        ))}
     </div>
   );
 }
 
-function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
-  const { key, jobs, merged, gone } = party;
-  const { name } = props.around;
+/** The name of a column. Those that are merged open to their sessions or jobs. */
+function Head({ party: { key, jobs, merged, gone }, props }: { party: FlowParty; props: DiagramProps }) {
+  const name = props.around.name(key);
   const expand = (): void => props.onExpand(key);
-  if (merged !== undefined) {
-    const [first] = merged;
-    const id = agentIn(first?.jobs?.[0] ?? first?.key ?? "");
-    const count = merged.reduce((sum, one) => sum + (one.jobs?.length ?? 1), 0);
-    const sessions = counted(count, "session");
-    const words = (
-      <>
-        <Name text={agentName(id)} title={`${agentName(id)}: ${sessions}`} />{" "}
-        <span class="flow-count soft">{sessions}</span>
-      </>
-    );
-    return (
-      <>
-        <AgentMark id={id} />
-        <Button text={words} class="flow-jobs" title="Show the sessions one by one" onClick={expand} />
-      </>
-    );
+  if (jobs !== undefined) {
+    const text = counted(jobs.length, "job");
+    return <Button text={text} class="flow-jobs" title="Show the jobs one by one" onClick={expand} />;
   }
-  if (jobs !== undefined)
-    return (
-      <Button
-        text={counted(jobs.length, "job")}
-        class="flow-jobs"
-        title="Show the jobs one by one"
-        onClick={expand}
-      />
-    );
+  const id = agentIn(merged?.[0]?.jobs?.[0] ?? merged?.[0]?.key ?? key);
+  const count = (merged ?? []).reduce((sum, one) => sum + (one.jobs?.length ?? 1), 0);
+  const sessions = counted(count, "session");
   return (
     <>
-      <AgentMark id={agentIn(key)} />
-      {gone !== true ? (
-        <SessionLink sessionKey={key} name={name(key)} />
+      <AgentMark id={id} />
+      {merged !== undefined ? (
+        <button type="button" class="flow-jobs" title="Show the sessions one by one" onClick={expand}>
+          <Name text={agentName(id)} title={`${agentName(id)}: ${sessions}`} />{" "}
+          <span class="flow-count soft">{sessions}</span>
+        </button>
+      ) : gone !== true ? (
+        <SessionLink sessionKey={key} name={name} />
       ) : (
         <span class="soft">
-          <Name text={name(key)} title={`${key} was deleted`} />
+          <Name text={name} title={`${key} was deleted`} />
         </span>
       )}
     </>
   );
 }
 
-function Heads(given: {
-  layout: Layout;
-  props: DiagramProps;
-  seen: Seen;
-  onWidth: (column: string, width: number | undefined) => void;
-}) {
-  const { layout, props, seen, onWidth } = given;
+function Heads(given: Drawn & { props: DiagramProps; onWidth: (column: string, width?: number) => void }) {
+  const { layout, sight, props, onWidth } = given;
   const { lanes, laneWidth, width } = layout;
   const isNarrow = laneWidth < NARROW;
-  const isShown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + lane.width);
   return (
     <div class={`flow-heads${isNarrow ? " narrow" : ""}`} style={{ width: `${width}px` }}>
       <span class="flow-corner" style={{ width: `${GUTTER}px` }} />
       {lanes.map((lane, at) => {
         const party = props.parties[at];
-        if (party === undefined || !isShown(lane)) return null;
+        if (party === undefined || !sight.isBeside(lane.x, lane.x + lane.width)) return null;
         const left = lane.x - (isNarrow ? 11 : 9);
         return (
           <div key={lane.key}>
@@ -297,82 +263,50 @@ function Heads(given: {
 }
 
 export function Diagram(props: DiagramProps) {
-  const { steps, parties, around, chosen, onChoose, wanted, found, active, zoom } = props;
-  const scrolled = useSight(active);
-  const { box, sight, look, isNear, toEnd } = scrolled;
+  const { steps, parties, around, chosen, found, active, zoom } = props;
+  const sight = useSight(active);
+  const { left, width: room } = sight.sight;
   const [widths, setWidths] = useKept("widths", EQUAL_WIDTHS);
-  const onWidth = (column: string, width: number | undefined): void => {
-    const next = new Map(widths);
-    if (width === undefined) next.delete(column);
-    else next.set(column, width);
-    setWidths(next);
+  const onWidth = (column: string, width?: number): void => {
+    const others = [...widths].filter(([key]) => key !== column);
+    setWidths(new Map(width === undefined ? others : [...others, [column, width]]));
   };
   const layout = useMemo(() => {
     const merged = new Set(parties.flatMap((party) => (party.merged ?? []).map(({ key }) => key)));
     const words = (step: FlowStep): string => labelOf(step, around, merged);
-    return layOut(steps, parties, sight.width, { zoom, widths, labelOf: words });
-  }, [steps, parties, around, sight.width, zoom, widths]);
+    return layOut(steps, parties, room, { zoom, widths, labelOf: words });
+  }, [steps, parties, around, room, zoom, widths]);
   const whole = useMemo(() => {
     const lines = layout.steps.map(({ step, left, right, from = left, to = right, y }) => {
       return { from, to, y, failed: isFailed(step) };
     });
     return { ...layout, lines };
   }, [layout]);
-  useGrowth(scrolled, layout.height);
-  const rows = useMemo(
-    () => layout.steps.map(({ step: { id }, y }) => ({ id, y })).sort((a, b) => a.y - b.y),
-    [layout],
-  );
-  const keys = useKeys({ rows, box, look, chosen, onChoose, wanted });
-  const known = useRef<ReadonlySet<string> | undefined>(undefined);
-  const fresh = useMemo(() => {
-    const ids = new Set(steps.map(({ id }) => id));
-    const added = new Set([...ids].filter((id) => known.current?.has(id) === false));
-    known.current = ids;
-    return added;
-  }, [steps]);
-  const shown = layout.steps.filter(
-    (one) =>
-      (isNear(one.top ?? one.y, one.y) && scrolled.isBeside(one.left, one.right)) ||
-      one.step.id === keys.inTab,
-  );
+  const ids = useMemo(() => layout.steps.toSorted((a, b) => a.y - b.y).map(({ step }) => step.id), [layout]);
+  const keys = useKeys({ ...props, ids, box: sight.box });
+  const isDrawn = ({ step, top, y, left, right }: Placed): boolean =>
+    (sight.isNear(top ?? y, y) && sight.isBeside(left, right)) || step.id === keys.inTab;
   const said = `${steps.length} steps, oldest first; the arrow keys go from one to the next`;
   return (
-    <div class="flow-sight">
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of the steps in it */}
-      <div class="flow-scroll" ref={box} onScroll={look} onKeyDown={keys.onKeyDown}>
-        <Heads layout={layout} props={props} seen={scrolled} onWidth={onWidth} />
-        <div class="flow-canvas">
-          <Times layout={layout} seen={scrolled} />
-          {/* biome-ignore-start lint/a11y/useSemanticElements: there are no field sets in SVG */}
-          {/* biome-ignore-start lint/a11y/useKeyWithClickEvents: the box handles the keys */}
-          <svg
-            class="flow-picture"
-            width={layout.width}
-            height={layout.height}
-            role="group"
-            aria-label={said}
-            onClick={keys.onClick}
-          >
-            {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: the box handles the keys */}
-            {/* biome-ignore-end lint/a11y/useSemanticElements: there are no field sets in SVG */}
-            <Ground layout={layout} active={active} seen={scrolled} />
-            {shown.map((placed) => (
-              <StepOf
-                key={placed.step.id}
-                placed={inSight(placed, sight.left)}
-                around={around}
-                chosen={placed.step.id === chosen}
-                found={found.has(placed.step.id)}
-                fresh={fresh.has(placed.step.id)}
-                focusable={placed.step.id === keys.inTab}
-              />
-            ))}
-          </svg>
-        </div>
+    <Frame sight={sight} keys={keys} height={layout.height} whole={whole} grows>
+      <Heads layout={layout} sight={sight} props={props} onWidth={onWidth} />
+      <div class="flow-canvas">
+        <Times layout={layout} sight={sight} />
+        {/* biome-ignore lint/a11y/useSemanticElements: there are no field sets in SVG */}
+        <svg class="flow-picture" width={layout.width} height={layout.height} role="group" aria-label={said}>
+          <Ground layout={layout} sight={sight} active={active} />
+          {layout.steps.filter(isDrawn).map((placed) => (
+            <StepOf
+              key={placed.step.id}
+              placed={inSight(placed, left)}
+              around={around}
+              chosen={placed.step.id === chosen}
+              found={found.has(placed.step.id)}
+              focusable={placed.step.id === keys.inTab}
+            />
+          ))}
+        </svg>
       </div>
-      <Minimap whole={whole} box={box} sight={sight} />
-      <Latest atEnd={sight.atEnd} toEnd={toEnd} />
-    </div>
+    </Frame>
   );
 }

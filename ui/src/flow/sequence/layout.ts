@@ -261,5 +261,3 @@ export function layOut(
   const { pauses } = times;
   return { lanes, laneWidth, bars, steps: placed, pauses, times: timesOf(placed), width, height };
 }
-
-export type Layout = ReturnType<typeof layOut>;

@@ -2,7 +2,7 @@
 // that part; the keyboard scrolls the view itself.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { Sight } from "./sight.ts";
+import type { useSight } from "./sight.ts";
 
 /** A horizontal line on the map, such as an arrow or a bar. */
 interface Line {
@@ -13,7 +13,7 @@ interface Line {
 }
 
 /** Everything that a view shows, in its own pixels. */
-interface Whole {
+export interface Whole {
   readonly width: number;
   readonly height: number;
   readonly lanes: readonly { readonly x: number }[];
@@ -24,41 +24,35 @@ interface Whole {
 const HIGH = 2;
 const WIDE = 1.05;
 
-const pathOf = (lines: readonly Line[]): string =>
+const drawLines = (lines: readonly Line[]): string =>
   lines.map(({ from, to, y }) => `M ${from} ${y} H ${to}`).join(" ");
 
-export function Minimap(props: {
-  whole: Whole;
-  box: { readonly current: HTMLElement | null };
-  sight: Sight;
-}) {
-  const { whole, box, sight } = props;
+export function Minimap({ whole, box, sight }: { whole: Whole } & ReturnType<typeof useSight>) {
   const { width, height, lanes, lines } = whole;
-  const map = useRef<HTMLDivElement>(null);
   // Not part of the picture, so that scrolling does not paint thousands of lines again.
   const frame = useRef<HTMLDivElement>(null);
   const isShown = height > HIGH * sight.height || width > WIDE * sight.width;
   const picture = useMemo(
-    () =>
-      isShown && (
-        <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-          <path class="map-lanes" d={lanes.map(({ x }) => `M ${x} 0 V ${height}`).join(" ")} />
-          <path class="map-steps" d={pathOf(lines)} />
-          <path class="map-failed" d={pathOf(lines.filter(({ failed }) => failed))} />
-        </svg>
-      ),
-    [whole, isShown],
+    () => (
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+        <path class="map-lanes" d={lanes.map(({ x }) => `M ${x} 0 V ${height}`).join(" ")} />
+        <path class="map-steps" d={drawLines(lines)} />
+        <path class="map-failed" d={drawLines(lines.filter(({ failed }) => failed))} />
+      </svg>
+    ),
+    [whole],
   );
   useLayoutEffect(() => {
     const scrolled = box.current;
     if (scrolled === null || !isShown) return;
     const follow = (): void => {
-      const [strip, style] = [map.current, frame.current?.style];
-      if (strip === null || style === undefined) return;
-      const [x, y] = [strip.clientWidth / width, strip.clientHeight / height];
-      style.width = `${Math.min(width, scrolled.clientWidth) * x}px`;
-      style.height = `${Math.min(height, scrolled.clientHeight) * y}px`;
-      style.translate = `${scrolled.scrollLeft * x}px ${scrolled.scrollTop * y}px`;
+      const { scrollLeft, scrollTop, clientWidth, clientHeight } = scrolled;
+      Object.assign(frame.current?.style ?? {}, {
+        left: `${(scrollLeft / width) * 100}%`,
+        top: `${(scrollTop / height) * 100}%`,
+        width: `${Math.min(1, clientWidth / width) * 100}%`,
+        height: `${Math.min(1, clientHeight / height) * 100}%`,
+      });
     };
     follow();
     scrolled.addEventListener("scroll", follow);
@@ -75,7 +69,6 @@ export function Minimap(props: {
   return (
     <div
       class="flow-minimap"
-      ref={map}
       aria-hidden="true"
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);

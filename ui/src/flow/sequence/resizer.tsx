@@ -13,7 +13,7 @@ interface ResizerProps {
   readonly left: number;
   readonly width: number;
   /** Undefined: the column gets the same width as the others again. */
-  readonly onWidth: (width: number | undefined) => void;
+  readonly onWidth: (width?: number) => void;
 }
 
 export function Resizer({ name, left, width, onWidth }: ResizerProps) {
@@ -39,12 +39,12 @@ export function Resizer({ name, left, width, onWidth }: ResizerProps) {
       onLostPointerCapture={() => {
         drag.current = undefined;
       }}
-      onDblClick={() => onWidth(undefined)}
+      onDblClick={() => onWidth()}
       onKeyDown={(event) => {
         const action = pressed("column", event);
         if (action === undefined) return;
         event.preventDefault();
-        if (action === "reset") onWidth(undefined);
+        if (action === "reset") onWidth();
         else resize(width + (action === "wider" ? BY : -BY));
       }}
     />

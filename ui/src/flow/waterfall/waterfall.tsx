@@ -12,10 +12,9 @@ import { duration, tokens } from "../../parts/format.ts";
 import { useKept } from "../../parts/kept.ts";
 import { Name } from "../../parts/name.tsx";
 import { Cost } from "../../parts/time.tsx";
-import type { ChainViewProps } from "../sequence/diagram.tsx";
+import { type ChainViewProps, Frame } from "../sequence/frame.tsx";
 import { useKeys } from "../sequence/keys.ts";
-import { Minimap } from "../sequence/minimap.tsx";
-import { useGrowth, useSight } from "../sequence/sight.ts";
+import { useSight } from "../sequence/sight.ts";
 import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksOf } from "./bars.ts";
 
 /** Height of a row. On a phone it has room for two lines of a name, and for a finger. */
@@ -87,49 +86,45 @@ interface RowProps {
 
 /** The row has the focus, and tells screen readers what its bar shows. */
 function RowOf({ row, at, count, scale, found, focusable, chosen }: RowProps) {
-  return useMemo(() => {
-    const { bar, level, open } = row;
-    const { at: begin, startedAt = begin, endAt, tokens: used = 0, cost = 0, children } = bar;
-    const hasMore = children.length > 0;
-    const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
-    // If a run is closed, its own bar shows its calls and waits.
-    const inside = open || bar.kind !== "run" ? [] : children.filter(({ kind }) => kind !== "run");
-    return (
-      <div
-        class={`waterfall-row${chosen ? " chosen" : ""}${found ? " found" : ""}`}
-        data-step={bar.id}
-        role="treeitem"
-        tabIndex={focusable ? 0 : -1}
-        aria-level={level}
-        aria-posinset={at + 1}
-        aria-setsize={count}
-        aria-selected={chosen}
-        aria-expanded={hasMore ? open : undefined}
-        title={words}
-        style={{ top: `${at * scale.rowHeight}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
-      >
-        <span class="visually-hidden">{words}</span>
-        <span class="row waterfall-name" aria-hidden="true" style={{ width: `${scale.names}px` }}>
-          <span class="waterfall-turn" data-turn={hasMore ? bar.id : undefined}>
-            {hasMore ? (open ? "▾" : "▸") : ""}
-          </span>
-          <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} />
-          <span class="waterfall-text cut">
-            <Name text={bar.name} />
-          </span>
-          {bar.slowest === true && <span class="chip tone-warn">slowest</span>}
-          <span class="row waterfall-figures">
-            {used > 0 && <span>{tokens(used)}</span>}
-            {cost > 0 && <Cost usd={cost} />}
-            <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
-          </span>
+  const { bar, level, open } = row;
+  const { at: begin, startedAt = begin, endAt, tokens: used = 0, cost = 0, children } = bar;
+  const hasMore = children.length > 0;
+  const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
+  // If a run is closed, its own bar shows its calls and waits.
+  const inside = open || bar.kind !== "run" ? [] : children.filter(({ kind }) => kind !== "run");
+  return (
+    <div
+      class={`waterfall-row${chosen ? " chosen" : ""}${found ? " found" : ""}`}
+      data-step={bar.id}
+      role="treeitem"
+      tabIndex={focusable ? 0 : -1}
+      aria-level={level}
+      aria-posinset={at + 1}
+      aria-setsize={count}
+      aria-selected={chosen}
+      aria-expanded={hasMore ? open : undefined}
+      title={words}
+      style={{ top: `${at * scale.rowHeight}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
+    >
+      <span class="visually-hidden">{words}</span>
+      <span class="row waterfall-name" aria-hidden="true" style={{ width: `${scale.names}px` }}>
+        <span class="waterfall-turn" data-turn={hasMore ? bar.id : undefined}>
+          {hasMore && (open ? "▾" : "▸")}
         </span>
-        <span class="waterfall-bars" aria-hidden="true">
-          <BarOf bar={bar} scale={scale} inside={inside} />
+        <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} />
+        <Name as="span" class="waterfall-text cut" text={bar.name} />
+        {bar.slowest === true && <span class="chip tone-warn">slowest</span>}
+        <span class="row waterfall-figures">
+          {used > 0 && <span>{tokens(used)}</span>}
+          {cost > 0 && <Cost usd={cost} />}
+          <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
         </span>
-      </div>
-    );
-  }, [row, at, count, scale, found, focusable, chosen]);
+      </span>
+      <span class="waterfall-bars" aria-hidden="true">
+        <BarOf bar={bar} scale={scale} inside={inside} />
+      </span>
+    </div>
+  );
 }
 
 function Ticks({ scale }: { scale: Scale }) {
@@ -162,37 +157,26 @@ function useNow(active: boolean): number {
 }
 
 export function Waterfall(props: WaterfallProps) {
-  const { rawSteps, calls, around, chosen, onChoose, wanted, found, active, zoom } = props;
+  const { rawSteps, calls, around, chosen, onChoose, found, active, zoom } = props;
   const nowMs = useNow(active);
-  const scrolled = useSight(false);
-  const { box, sight, look, rowsNear } = scrolled;
-  const [names, rowHeight] = sight.width < NARROW ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
+  const sight = useSight(false);
+  const { width: room } = sight.sight;
+  const [names, rowHeight] = room < NARROW ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   // Rows that the reader has opened or closed.
   const [flipped, setFlipped] = useKept("flipped rows", NONE_FLIPPED);
   const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
-  const rows = useMemo(() => {
-    const atFirst = ({ kind }: Bar): boolean => kind !== "group" && few;
-    return rowsOf(bars, (bar) => atFirst(bar) !== flipped.has(bar.id));
-  }, [bars, flipped, few]);
-  useGrowth(scrolled, rows.length);
-  const placed = useMemo(
-    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * rowHeight })),
-    [rows, rowHeight],
-  );
-  const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
-  const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
-  const scale = useMemo(
-    () => ({ span, names, width, rowHeight, nowMs }),
-    [span, names, width, rowHeight, nowMs],
-  );
+  const rows = rowsOf(bars, ({ id, kind }) => (kind !== "group" && few) !== flipped.has(id));
+  const width = Math.max(120, room - names - 16) * Math.max(1, zoom);
+  const scale = { span: spanOf(rawSteps, nowMs), names, width, rowHeight, nowMs };
+  const height = HEAD_HEIGHT + rows.length * rowHeight;
   const whole = useMemo(() => {
     const lines = rows.map(({ bar: { at, endAt = nowMs, failed } }, index) => ({
       ...{ from: xOf(scale, at), to: xOf(scale, endAt), failed },
       y: HEAD_HEIGHT + (index + 0.5) * rowHeight,
     }));
-    return { width, height: HEAD_HEIGHT + rows.length * rowHeight, lanes: [], lines };
-  }, [rows, scale]);
+    return { width, height, lanes: [], lines };
+  }, [bars, flipped, width, height, nowMs]);
   const find = (id: string): Row | undefined => rows.find(({ bar }) => bar.id === id);
   const flip = (id: string): void => {
     const next = new Set(flipped);
@@ -201,12 +185,9 @@ export function Waterfall(props: WaterfallProps) {
   };
   const choose = (id: string): void => {
     const bar = find(id)?.bar;
+    const call = calls?.find((one) => one.id === id);
     if (bar?.kind === "group") flip(id);
-    else if (bar !== undefined)
-      onChoose(
-        bar.step.id,
-        calls?.find((call) => call.id === id),
-      );
+    else if (bar !== undefined) onChoose(bar.step.id, call);
   };
   const onOther = (id: string, action: string): boolean => {
     const row = find(id);
@@ -214,31 +195,35 @@ export function Waterfall(props: WaterfallProps) {
     if ((action === "open" && !row.open) || (action === "close" && row.open)) flip(id);
     return action === "open" || action === "close";
   };
-  const keys = useKeys({ rows: placed, box, look, chosen, wanted, onChoose: choose, onOther });
+  const ids = rows.map(({ bar }) => bar.id);
+  const keys = useKeys({ ...props, ids, box: sight.box, onChoose: choose, onOther });
   const onClick = (event: MouseEvent): void => {
     const turned = (event.target as Element).closest("[data-turn]")?.getAttribute("data-turn");
-    if (turned == null) keys.onClick(event);
+    if (turned == null) keys.handlers.onClick(event);
     else flip(turned);
   };
-  const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
   return (
-    <div class="flow-sight">
-      <div class="flow-scroll" ref={box} onScroll={look}>
-        <Ticks scale={scale} />
-        <div
-          class="waterfall-space"
-          style={{
-            height: `${rows.length * rowHeight + 12}px`,
-            width: `${names + width}px`,
-            "--row": `${rowHeight}px`,
-          }}
-          role="tree"
-          tabIndex={-1}
-          aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
-          onKeyDown={keys.onKeyDown}
-          onClick={onClick}
-        >
-          {rowsNear(rows, rowHeight, inTab).map(({ row, at }) => {
+    <Frame
+      sight={sight}
+      keys={{ ...keys, handlers: { ...keys.handlers, onClick } }}
+      height={height}
+      whole={whole}
+    >
+      <Ticks scale={scale} />
+      <div
+        class="waterfall-space"
+        style={{
+          height: `${rows.length * rowHeight + 12}px`,
+          width: `${names + width}px`,
+          "--row": `${rowHeight}px`,
+        }}
+        role="tree"
+        tabIndex={-1}
+        aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
+      >
+        {sight
+          .rowsNear(rows, rowHeight, ({ bar }) => bar.id === keys.inTab)
+          .map(({ row, at }) => {
             const { id, kind, step } = row.bar;
             return (
               <RowOf
@@ -253,10 +238,8 @@ export function Waterfall(props: WaterfallProps) {
               />
             );
           })}
-        </div>
-        {calls === undefined && <p class="loading">Loading calls…</p>}
       </div>
-      <Minimap whole={whole} box={box} sight={sight} />
-    </div>
+      {calls === undefined && <p class="loading">Loading calls…</p>}
+    </Frame>
   );
 }

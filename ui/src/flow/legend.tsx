@@ -11,7 +11,7 @@ export const SEQUENCE: Marks = [
   ["legend-arrow kind-announce", "announcement, delivery"],
   ["legend-arrow kind-notice dashed", "notice"],
   ["legend-arrow kind-refused", "refused"],
-  ["legend-arrow kind-is-failed", "failed"],
+  ["legend-arrow is-failed", "failed"],
   ["legend-bar is-queued", "queued"],
   ["legend-bar tone-busy", "run"],
   ["legend-bar tone-waiting", "run that waits"],

@@ -131,77 +131,52 @@ export function outcomesOf(members: readonly ChainStep[]): string {
 export const countWords = (members: readonly ChainStep[]): string =>
   `× ${members.length}: ${outcomesOf(members)}`;
 
-/** Returns the title of a row: what was done, without the text of the message. */
-export function title(step: FlowStep, around: Around): string {
-  const { members, equal } = step;
-  const wait = step.kind === "wait" ? step : waitFor(step, around);
-  const answer = wait === undefined ? "" : `${step.kind === "wait" ? ":" : ","} ${waitWords(wait)}`;
-  const words = `${lead(step, around)}${answer}`;
-  if (members === undefined) return words;
-  if (equal) return `${words} × ${members.length}`;
-  return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
-}
-
-function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name">): string {
-  const from = step.from === undefined ? "" : name(step.from);
-  const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
-  switch (step.kind) {
-    case "message":
-      return `${SOURCES[step.source ?? "person"]} wrote ${count} messages to ${to}`;
-    case "send":
-      return `${from} sent ${count} messages to ${to}`;
-    case "reply":
-      return `${from} sent ${count} replies to ${to}`;
-    case "announce":
-      return `${from} announced ${count} results`;
-    case "spawn":
-      return `${from} gave ${count} jobs`;
-    case "result":
-      return step.source === "notice"
-        ? `${count} notices to ${to}${from === "" ? "" : ` about ${from}`}`
-        : `${from} brought ${to} ${count} results`;
-    case "wait":
-      return `${from} waited ${count} times for ${to}`;
-    case "refused":
-      return `${from} was refused ${count} ${step.tool === "sessions_spawn" ? "sub-agents" : "messages"}`;
-    case "delivery":
-      return `${count} deliveries from ${from} to ${routeWords(step, name)}`;
-  }
-}
-
 /** Returns the wait for the answer to a message. */
 const waitFor = ({ kind, flowId = "" }: ChainStep, { waits }: Around): ChainStep | undefined =>
   kind === "send" ? waits.get(flowId) : undefined;
 
-/** Returns the title of a single step, without the outcome of its wait. */
-export function lead(step: ChainStep, around: Around): string {
+type Titles = readonly [one: string, many: string];
+
+/** Returns the title of a single step, without the outcome of its wait, and that of several merged ones. */
+function makeTitles(step: FlowStep, around: Around): Titles {
   const { name } = around;
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
-  switch (step.kind) {
-    case "message":
-      return `${SOURCES[step.source ?? "person"]} wrote to ${to}`;
-    case "send":
-      return `${from} ${waitFor(step, around) === undefined ? "told" : "asked"} ${to}`;
-    case "reply":
-      return `${from} replied to ${to}, ${turnWords(step)}`;
-    case "announce":
-      return `${from} announces the result`;
-    case "spawn":
-      return `${from} gave ${to} a job`;
-    case "result":
-      return step.source === "notice"
-        ? `notice to ${to}${from === "" ? "" : ` about ${from}`}`
-        : `${from} brought ${to} its result`;
-    case "wait":
-      return `${from} waits for ${to}`;
-    case "refused":
-      return step.tool === "sessions_spawn"
-        ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`
-        : `${from} was refused a message to ${to}`;
-    case "delivery":
-      return `delivery from ${from} to ${routeWords(step, name)}`;
-  }
+  const count = step.members?.length;
+  const source = SOURCES[step.source ?? "person"];
+  const route = routeWords(step, name);
+  const about = from === "" ? "" : ` about ${from}`;
+  const verb = waitFor(step, around) === undefined ? "told" : "asked";
+  const result: Titles = [`${from} brought ${to} its result`, `${from} brought ${to} ${count} results`];
+  const notice: Titles = [`notice to ${to}${about}`, `${count} notices to ${to}${about}`];
+  const agent = `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`;
+  const agents: Titles = [agent, `${from} was refused ${count} sub-agents`];
+  const message: Titles = [`${from} was refused a message to ${to}`, `${from} was refused ${count} messages`];
+  const titles: Readonly<Record<ChainStep["kind"], Titles>> = {
+    message: [`${source} wrote to ${to}`, `${source} wrote ${count} messages to ${to}`],
+    send: [`${from} ${verb} ${to}`, `${from} sent ${count} messages to ${to}`],
+    reply: [`${from} replied to ${to}, ${turnWords(step)}`, `${from} sent ${count} replies to ${to}`],
+    announce: [`${from} announces the result`, `${from} announced ${count} results`],
+    spawn: [`${from} gave ${to} a job`, `${from} gave ${count} jobs`],
+    result: step.source === "notice" ? notice : result,
+    wait: [`${from} waits for ${to}`, `${from} waited ${count} times for ${to}`],
+    refused: step.tool === "sessions_spawn" ? agents : message,
+    delivery: [`delivery from ${from} to ${route}`, `${count} deliveries from ${from} to ${route}`],
+  };
+  return titles[step.kind];
+}
+
+/** Returns the title of a single step, without the outcome of its wait. */
+export const lead = (step: ChainStep, around: Around): string => makeTitles(step, around)[0];
+
+/** Returns the title of a row: what was done, without the text of the message. */
+export function title(step: FlowStep, around: Around): string {
+  const { kind, members, equal } = step;
+  const [one, many] = makeTitles(step, around);
+  if (members !== undefined && !equal) return `${many}: ${outcomesOf(members)}`;
+  const wait = kind === "wait" ? step : waitFor(step, around);
+  const answer = wait === undefined ? "" : `${kind === "wait" ? ":" : ","} ${waitWords(wait)}`;
+  return `${one}${answer}${members === undefined ? "" : ` × ${members.length}`}`;
 }
 
 /** Returns a text about the outcome of a step. It is empty if the step succeeded. */

@@ -23,6 +23,9 @@ import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
+/** Height of the field in a browser that does not fit it to its text. */
+const ROWS_MAX = 12;
+
 /** Returns true on a touch device, where the Enter key must add a line instead of sending. */
 function isTouch(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
@@ -45,7 +48,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const names = useModelRefs();
   const listed = names.includes(current) ? names : [current, ...names];
   return (
-    <div class="line choices">
+    <div class="row choices">
       <Select
         aria-label="Model"
         value={current}
@@ -80,10 +83,8 @@ function useDraft(thread: Thread, onSent: () => void) {
   const clear = (): void => {
     write("");
     // Keep only the pictures that were added while the message was being sent.
-    keepPictures(
-      sessionKey,
-      picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
-    );
+    const added = picturesOf(sessionKey).filter((one) => !pictures.includes(one));
+    keepPictures(sessionKey, added);
   };
   const canSend = text.trim() !== "" || pictures.length > 0;
   // The message has arrived, though its answer was lost.
@@ -102,8 +103,10 @@ function useDraft(thread: Thread, onSent: () => void) {
         sessionKey,
         message: text,
         idempotencyKey: requestOf(sessionKey),
-        ...(steer ? { steer } : {}),
-        ...(attachments.length === 0 ? {} : { attachments }),
+        ...optional({
+          steer: steer || undefined,
+          attachments: attachments.length > 0 ? attachments : undefined,
+        }),
       });
       clear();
       const [runId, run] = currentRun(thread) ?? [];
@@ -135,7 +138,7 @@ function Buttons(props: {
   const [runId, { hold } = {}] = currentRun(thread) ?? [];
   const busy = runId !== undefined || queuedRuns > 0;
   return (
-    <div class="bar send-buttons">
+    <div class="bar end">
       {queuedRuns > 0 && <span class="soft small queue-note">{`${queuedRuns} queued`}</span>}
       {busy && (
         <ActButton
@@ -176,18 +179,6 @@ function Buttons(props: {
   );
 }
 
-/** Makes the field as high as its text, up to the limit in the style sheet. */
-function useGrowing(text: string) {
-  const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
-    const element = field.current;
-    if (element === null || CSS.supports("field-sizing", "content")) return;
-    element.style.height = "auto";
-    element.style.height = `${element.scrollHeight}px`;
-  }, [text]);
-  return field;
-}
-
 /** Takes files that are dropped on any part of the conversation. */
 function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly File[]) => void): void {
   useEffect(() => {
@@ -208,7 +199,7 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
 function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; onSent: () => void }) {
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
-  const field = useGrowing(text);
+  const field = useRef<HTMLTextAreaElement>(null);
   const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
@@ -225,7 +216,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
   };
   return (
     <form
-      class="composer"
+      class="bar composer"
       aria-label="Write to this session"
       onSubmit={(event) => {
         event.preventDefault();
@@ -237,7 +228,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
       {commands.menu}
       <textarea
         ref={field}
-        rows={1}
+        rows={Math.min(text.split("\n").length, ROWS_MAX)}
         dir="auto"
         aria-label="Message"
         {...commands.field}
@@ -273,10 +264,11 @@ export function Composer({ thread, onSent }: { thread: Thread; onSent: () => voi
   if ((row === undefined && isStarted) || !may("operator.write")) return null;
   if (row?.archivedAt !== undefined)
     return (
-      <div class="composer row composer-closed">
+      <div class="row composer">
         <span class="soft">This session is archived and read-only.</span>
         <Button
           text="Restore"
+          class="end"
           onClick={() => {
             ask("sessions.patch", { key: row.key, archived: false }).then(onSent, complain);
           }}

@@ -2,7 +2,7 @@
 // silent turns.
 
 import { Component } from "preact";
-import { useContext, useState } from "preact/hooks";
+import { useContext } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import type { Labels } from "../../../src/core/shapes/labels.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
@@ -13,6 +13,7 @@ import { AgentMark } from "../agents/mark.tsx";
 import { may } from "../gateway.ts";
 import { StepChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
+import { Fold } from "../parts/fold.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Lines, Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
@@ -21,7 +22,7 @@ import { Cost, Time } from "../parts/time.tsx";
 import { outcomeWord, receiptWord } from "../parts/words.ts";
 import { edit } from "./drafts.ts";
 import { fork, mayFork } from "./fork.ts";
-import { holds, type Item, type TextItem } from "./items.ts";
+import type { Item, TextItem, WorkItem } from "./items.ts";
 import { OpenSession } from "./open-session.ts";
 import { type Origin, originOf, sentNoteIn } from "./origin.ts";
 import { Copy } from "./text/copy.tsx";
@@ -33,36 +34,6 @@ import { jobResultOf } from "./work/job-result.ts";
 import { SentFileView, sentFilesIn } from "./work/sent-file.tsx";
 import { Steps } from "./work/steps.tsx";
 
-function Author({ origin }: { origin: Origin }) {
-  const { manner, who, sessionKey, to, marks } = origin;
-  const link = sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />;
-  const chips = marks.map((mark) => (
-    <Name as="span" key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`} text={mark} />
-  ));
-  if (manner === "session")
-    return (
-      <>
-        {chips}
-        <AgentMark id={agentIn(sessionKey ?? "")} />
-        {link}
-      </>
-    );
-  return (
-    <>
-      {manner === "agent" && <AgentMark id={who} />}
-      <Name as="strong" text={manner === "agent" ? agentName(who) : who} />
-      {link}
-      {to !== undefined && (
-        <>
-          <span class="soft">to</span>
-          <SessionLink sessionKey={to} />
-        </>
-      )}
-      {chips}
-    </>
-  );
-}
-
 export function Byline(props: {
   origin: Origin;
   atMs?: number;
@@ -70,12 +41,24 @@ export function Byline(props: {
   labels?: Labels | undefined;
 }) {
   const { origin, atMs, receipt, labels } = props;
+  const { manner, who, sessionKey, to, marks } = origin;
+  const isSession = manner === "session";
+  const chips = marks.map((mark) => (
+    <Name as="span" key={mark} class={`chip ${isSession ? "tone-waiting" : ""}`} text={mark} />
+  ));
   return (
     <div class="line byline">
-      <Author origin={origin} />
+      {isSession && chips}
+      {isSession && <AgentMark id={agentIn(who)} />}
+      {manner === "agent" && <AgentMark id={who} />}
+      {!isSession && <Name as="strong" text={manner === "agent" ? agentName(who) : who} />}
+      {sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />}
+      {to !== undefined && <span class="soft">to</span>}
+      {to !== undefined && <SessionLink sessionKey={to} />}
+      {!isSession && chips}
       {receipt !== undefined && <span class="chip">{receiptWord(receipt)}</span>}
       <StepChips labels={labels} />
-      {atMs !== undefined && <Time class="soft small" at={atMs} />}
+      {atMs !== undefined && <Time class="number end soft small" at={atMs} />}
     </div>
   );
 }
@@ -93,7 +76,7 @@ function jobOf(message: Message) {
   const provenance = message.role === "user" ? message.provenance : undefined;
   if (provenance?.kind !== "inter_session" || provenance.sourceTool !== "sessions_spawn") return undefined;
   const job = jobResultOf(textOf(message));
-  return job === undefined ? undefined : { job, sessionKey: provenance.sourceSessionKey };
+  return job && { job, sessionKey: provenance.sourceSessionKey };
 }
 
 /** The buttons show while the pointer or the focus is on the text, and always on touch screens. */
@@ -122,8 +105,7 @@ function Tools({ id, text, isOwn }: { id: string; text: string; isOwn: boolean }
   );
 }
 
-function TextEntry({ item }: { item: TextItem }) {
-  const { id, message, run, headed, last, labels } = item;
+function TextEntry({ id, message, run, headed, last, labels, ...item }: TextItem) {
   const { sessionKey, agentId, target } = useContext(OpenSession);
   const marked = id === target;
   const note = sentNoteIn(sessionKey, message);
@@ -134,25 +116,30 @@ function TextEntry({ item }: { item: TextItem }) {
   const blocks = note === undefined ? item.blocks : [{ type: "text" as const, text: note.text }];
   const problem = message.role === "assistant" && last ? message.errorMessage : undefined;
   const job = jobOf(message);
-  const text = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  const text = blocks.flatMap((block) => (block.type === "text" ? block.text : [])).join("\n");
   return (
     <li
       class={`entry entry-${origin.manner} ${headed ? "" : "entry-more"} ${marked ? "entry-marked" : ""}`}
       data-id={id}
       aria-current={marked ? "true" : undefined}
     >
-      {headed && job === undefined && (
-        <Byline
-          origin={origin}
-          atMs={message.timestamp}
-          receipt={message.role === "user" ? run?.receipt : undefined}
-          labels={labels}
-        />
+      {job !== undefined ? (
+        <JobCard {...job} atMs={message.timestamp} labels={labels} />
+      ) : (
+        <>
+          {headed && (
+            <Byline
+              origin={origin}
+              atMs={message.timestamp}
+              receipt={message.role === "user" ? run?.receipt : undefined}
+              labels={labels}
+            />
+          )}
+          {blocks.map((block, at) => (
+            <Part key={at} block={block} message={message} />
+          ))}
+        </>
       )}
-      {job !== undefined && <JobCard {...job} atMs={message.timestamp} labels={labels} />}
-      {(job === undefined ? blocks : []).map((block, at) => (
-        <Part key={at} block={block} message={message} />
-      ))}
       {problem !== undefined && <Lines class="entry-error" text={problem} />}
       {text.trim() !== "" && <Tools id={message.id} text={text} isOwn={origin.manner === "own"} />}
     </li>
@@ -161,18 +148,13 @@ function TextEntry({ item }: { item: TextItem }) {
 
 function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) {
   const { state, startedAt, endedAt, usage, model, code, error } = run;
-  const facts = [
-    ...(startedAt === undefined || endedAt === undefined ? [] : [duration(endedAt - startedAt)]),
-    ...(usage === undefined || usage.totalTokens === 0 ? [] : [`${tokens(usage.totalTokens)} tokens`]),
-  ];
-  const cost = usage?.cost.total ?? 0;
+  const { totalTokens = 0, cost } = usage ?? {};
   return (
     <li class="line run-end small" data-id={id}>
       <State state={state} text={silent && state === "ok" ? "no reply" : outcomeWord(state)} />
-      {facts.map((fact) => (
-        <span key={fact}>{fact}</span>
-      ))}
-      {cost > 0 && <Cost usd={cost} />}
+      {startedAt !== undefined && endedAt !== undefined && <span>{duration(endedAt - startedAt)}</span>}
+      {totalTokens > 0 && <span>{tokens(totalTokens)} tokens</span>}
+      {cost !== undefined && cost.total > 0 && <Cost usd={cost.total} />}
       {model !== undefined && <Name text={model} />}
       {error !== undefined && (
         <bdi class={state === "aborted" ? "soft" : "run-error"} title={code}>
@@ -184,40 +166,41 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
 }
 
 /** Shows turns that nobody requested and that got no reply, as one expandable line. */
-function Quiet({ item }: { item: Extract<Item, { kind: "quiet" }> }) {
+function Quiet({ id, turns, items }: Extract<Item, { kind: "quiet" }>) {
   const { agentId, target } = useContext(OpenSession);
-  const [chosen, setChosen] = useState<boolean>();
-  const open = chosen ?? holds(item, target);
-  const messages = item.items.flatMap((one) => (one.kind === "message" ? [one.message] : []));
-  const who = new Set(
-    messages.map((message) => {
-      const { who, marks } = originOf(message, undefined, agentId);
-      return [who, ...marks].join(" ");
-    }),
+  const messages = items.flatMap((one) => (one.kind === "message" ? one.message : []));
+  const origins = messages.map((message) => originOf(message, undefined, agentId));
+  const names = new Set(origins.map(({ who, marks }) => [who, ...marks].join(" ")));
+  const times = new Set([messages[0], messages.at(-1)].map((one) => clockTime(one?.timestamp ?? 0)));
+  const hasTarget = items.some(
+    (one) =>
+      one.id === target || (one.kind === "work" && one.steps.some((step) => step.messageId === target)),
   );
-  const [first, last] = [messages[0], messages.at(-1)].map((one) => clockTime(one?.timestamp ?? 0));
   return (
-    <li class="quiet-turns small" data-id={item.id}>
-      <details open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
-        <summary class="line soft">
-          <span>{counted(item.turns, "silent turn")}</span>
-          <Name text={[...who].join(", ")} />
-          <span class="number">{first === last ? first : `${first} – ${last}`}</span>
-        </summary>
-        {open && (
+    <li class="quiet-turns small" data-id={id}>
+      <Fold
+        isOpen={hasTarget}
+        lineClass="line soft"
+        line={
+          <>
+            <span>{counted(turns, "silent turn")}</span>
+            <Name text={[...names].join(", ")} />
+            <span class="number">{[...times].join(" – ")}</span>
+          </>
+        }
+        inside={() => (
           <ol class="entries">
-            {item.items.map((one) => (
+            {items.map((one) => (
               <Entry key={one.id} item={one} />
             ))}
           </ol>
         )}
-      </details>
+      />
     </li>
   );
 }
 
-function WorkEntry({ item }: { item: Extract<Item, { kind: "work" }> }) {
-  const { message, run, headed, steps } = item;
+function WorkEntry({ message, run, headed, steps }: WorkItem) {
   const { agentId } = useContext(OpenSession);
   return (
     <li class={`entry entry-agent ${headed ? "" : "entry-more"}`}>
@@ -230,37 +213,30 @@ function WorkEntry({ item }: { item: Extract<Item, { kind: "work" }> }) {
   );
 }
 
-interface EntryProps {
-  readonly item: Item;
-}
-
-export class Entry extends Component<EntryProps> {
-  override shouldComponentUpdate({ item }: EntryProps): boolean {
+export class Entry extends Component<{ readonly item: Item }> {
+  override shouldComponentUpdate({ item }: { readonly item: Item }): boolean {
     return item !== this.props.item;
   }
 
-  override render({ item }: EntryProps) {
+  override render({ item }: { readonly item: Item }) {
     switch (item.kind) {
       case "day":
-        return (
-          <li class="row day" data-id={item.id}>
-            {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
-          </li>
-        );
       case "compaction":
         return (
-          <li class="row day" data-id={item.id} title={clockTime(item.atMs, true)}>
-            The model reads a summary of what is above
+          <li class="row day small soft" data-id={item.id} title={clockTime(item.atMs, true)}>
+            {item.kind === "day"
+              ? new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })
+              : "The model reads a summary of what is above"}
           </li>
         );
       case "end":
         return <RunEnd {...item} />;
       case "quiet":
-        return <Quiet item={item} />;
+        return <Quiet {...item} />;
       case "work":
-        return <WorkEntry item={item} />;
+        return <WorkEntry {...item} />;
       case "message":
-        return <TextEntry item={item} />;
+        return <TextEntry {...item} />;
     }
   }
 }

@@ -95,15 +95,15 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
   const origin = forkOrigin(thread.sessionKey);
   const wasReset = useWasReset(thread);
   return (
-    <header class="row strip conversation-head">
+    <header class="bar strip conversation-head">
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
         ←
       </a>
-      <h2 class="cut">
-        <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />
+      <h2 class="cut fill">
+        <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />{" "}
         <Name text={row?.label || row?.displayName || nameOf(thread.sessionKey)} title={thread.sessionKey} />
       </h2>
-      <div class="bar conversation-facts small soft">
+      <div class="bar own-line conversation-facts small soft">
         {row !== undefined && <Doing row={row} onFailed={() => setDialog("failed")} />}
         {row?.archivedAt !== undefined && <span class="chip">archived</span>}
         <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
@@ -126,7 +126,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
         <Button
           text="Copy key"
-          class="quiet small key-copy"
+          class="quiet small"
           data-act=""
           title={safeLine(thread.sessionKey)}
           onClick={() => void copyKey(thread.sessionKey)}

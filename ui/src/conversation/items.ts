@@ -11,7 +11,7 @@ import type { ToolCall } from "./work/calls.ts";
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
 
 /** A step of an agent's work: a thought or a tool call. `messageId`: the message that contains the step. */
-export type Step = { readonly id: string; readonly messageId: string; readonly runId: string | undefined } & (
+export type Step = { readonly id: string; readonly messageId: string } & (
   | { readonly kind: "thought"; readonly text: string }
   | {
       readonly kind: "call";
@@ -24,41 +24,39 @@ export type Step = { readonly id: string; readonly messageId: string; readonly r
     }
 );
 
-export type TextItem = {
-  readonly kind: "message";
+/** A part of a transcript that is drawn below one header. */
+interface Part {
   readonly id: string;
+  /** Of a list of steps, the message that contains the first one. */
   readonly message: Message;
   readonly run: Run | undefined;
+  readonly headed: boolean;
+}
+
+export interface TextItem extends Part {
+  readonly kind: "message";
   /** The part of the message's text that this item shows. */
   readonly blocks: Message["content"];
-  readonly headed: boolean;
   /** True if the item is the last part of its message. */
   readonly last: boolean;
   /** The labels that the message brought into the session. */
   readonly labels: Labels | undefined;
-};
+}
+
+export interface WorkItem extends Part {
+  readonly kind: "work";
+  readonly steps: readonly Step[];
+}
 
 export type Item =
   /** `compaction`: for the model, a summary replaces everything above this item. */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | TextItem
-  | {
-      readonly kind: "work";
-      readonly id: string;
-      readonly steps: readonly Step[];
-      /** The message that contains the first step. */
-      readonly message: Message;
-      readonly run: Run | undefined;
-      readonly headed: boolean;
-    }
+  | WorkItem
   /** The end of a run. `silent`: the agent chose not to reply. */
   | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
   /** Turns that neither a person nor another agent requested, and that the agent chose not to reply to. */
   | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
-
-function dayOf(atMs: number): string {
-  return new Date(atMs).toDateString();
-}
 
 /** Maps calls to results. A result belongs to the last call with its id before it. */
 function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
@@ -77,122 +75,8 @@ function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
 }
 
 /** Returns whether the end of a run is shown: not the success of one that only added a message. */
-function isTold(run: Run): boolean {
-  return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
-}
-
-function isSilentText(text: string): boolean {
-  return text.trim() !== "" && isSilent(text);
-}
-
-class Items {
-  readonly list: Item[] = [];
-  /** Runs whose agent chose not to reply. */
-  readonly #silent = new Set<string>();
-  readonly #runs: Thread["runs"];
-  readonly #pairs: Map<ToolCall, ToolResult>;
-  readonly #labels: NonNullable<Thread["labels"]>;
-  /** The run whose header was added last. Further texts and steps of this run need no header. */
-  #speaker: string | undefined;
-
-  constructor({ messages, runs, labels = {} }: Thread) {
-    this.#runs = runs;
-    this.#labels = labels;
-    this.#pairs = pairResults(messages);
-  }
-
-  mark(kind: "day" | "compaction", messageId: string, atMs: number): void {
-    this.#speaker = undefined;
-    this.list.push({ kind, id: `${kind} ${messageId}`, atMs });
-  }
-
-  end(runId: string): void {
-    const run = this.#runs[runId];
-    if (run === undefined || !isTold(run)) return;
-    this.#speaker = undefined;
-    this.list.push({ kind: "end", id: `end ${runId}`, run, silent: this.#silent.has(runId) });
-  }
-
-  add(message: Message): void {
-    if (message.role === "toolResult") this.#orphan(message);
-    else if (message.role === "assistant") this.#answer(message);
-    else {
-      this.#speaker = undefined;
-      this.#text(message, message.content, true);
-    }
-  }
-
-  #run({ runId }: Message): Run | undefined {
-    return runId === undefined ? undefined : this.#runs[runId];
-  }
-
-  #text(message: Message, blocks: Message["content"], last: boolean, part = 0): void {
-    const id = part === 0 ? message.id : `${message.id}:${part}`;
-    const headed = this.#needsHeader(message);
-    const labels = this.#labels[message.id];
-    this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last, labels });
-  }
-
-  /** Returns whether the message is a person's, or the first item of a run. Remembers the run. */
-  #needsHeader(message: Message): boolean {
-    if (message.role === "user") return true;
-    const { runId } = message;
-    const headed = runId === undefined || runId !== this.#speaker;
-    this.#speaker = runId;
-    return headed;
-  }
-
-  #step(message: Message, step: Step): void {
-    const last = this.list.at(-1);
-    if (last?.kind === "work" && last.message.runId === message.runId) {
-      this.list[this.list.length - 1] = { ...last, steps: [...last.steps, step] };
-      return;
-    }
-    const headed = this.#needsHeader(message);
-    const run = this.#run(message);
-    this.list.push({ kind: "work", id: `work ${step.id}`, steps: [step], message, run, headed });
-  }
-
-  #orphan(result: ToolResult): void {
-    const { id, runId, timestamp: calledAt } = result;
-    const labels = this.#labels[id];
-    const step = {
-      kind: "call",
-      id,
-      messageId: id,
-      runId,
-      call: undefined,
-      result,
-      calledAt,
-      labels,
-    } as const;
-    this.#step(result, step);
-  }
-
-  /** Adds the items of an agent's message: its texts, and the steps of the agent's work. */
-  #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
-    const { id: messageId, runId, content, timestamp: calledAt } = message;
-    const run = this.#run(message);
-    let texts = 0;
-    content.forEach((block, at) => {
-      const id = `${messageId}:${at}`;
-      if (block.type === "toolCall") {
-        const result = this.#pairs.get(block);
-        const labels = this.#labels[result?.id ?? ""];
-        this.#step(message, { kind: "call", id, messageId, runId, call: block, result, calledAt, labels });
-      } else if (block.type === "thinking") {
-        const text = block.thinking;
-        if (text.trim() !== "") this.#step(message, { kind: "thought", id, messageId, runId, text });
-      } else if (isSilentText(block.text) && runId !== undefined && run !== undefined && isTold(run)) {
-        this.#silent.add(runId);
-      } else if (block.text.trim() !== "") {
-        const last = content.slice(at + 1).every(({ type }) => type !== "text");
-        this.#text(message, [block], last, texts);
-        texts += 1;
-      }
-    });
-    if (message.errorMessage !== undefined && texts === 0) this.#text(message, [], true);
-  }
+function hasEnd(run: Run | undefined): run is Run {
+  return run?.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
 
 /** Returns true for a turn that neither a person nor another agent requested. */
@@ -201,56 +85,122 @@ function isRoutine(message: Message): boolean {
   return kind !== undefined && kind !== "inter_session";
 }
 
-function runOf(item: Item): Run | undefined {
-  return item.kind === "message" || item.kind === "work" || item.kind === "end" ? item.run : undefined;
-}
+class Items {
+  readonly list: Item[] = [];
+  readonly #thread: Thread;
+  readonly #results: Map<ToolCall, ToolResult>;
+  /** Runs whose agent chose not to reply. */
+  readonly #silent = new Set<Run>();
+  /** The run whose header was added last. Further texts and steps of this run need no header. */
+  #speaker: string | undefined;
 
-/** Returns the number of items in the routine turn without a reply that begins at `from`, or 0. */
-function quietTurnAt(items: readonly Item[], from: number): number {
-  const first = items[from];
-  if (first?.kind !== "message" || first.run === undefined || !isRoutine(first.message)) return 0;
-  const length = items.slice(from).findIndex((item) => item.kind === "end" || runOf(item) !== first.run) + 1;
-  const end = items[from + length - 1];
-  if (end?.kind !== "end" || end.run !== first.run || end.run.state !== "ok" || !end.silent) return 0;
-  return items.slice(from + 1, from + length).every(({ kind }) => kind !== "message") ? length : 0;
-}
-
-/** Replaces consecutive routine turns that have no reply by one item. */
-function foldRoutine(items: readonly Item[]): Item[] {
-  const shown: Item[] = [];
-  for (let at = 0; at < items.length; ) {
-    const first = items[at] as Item;
-    let turns = 0;
-    let end = at;
-    for (let length = quietTurnAt(items, end); length > 0; length = quietTurnAt(items, end)) {
-      turns += 1;
-      end += length;
+  constructor(thread: Thread) {
+    this.#thread = thread;
+    this.#results = pairResults(thread.messages);
+    const paired = new Set<Message>(this.#results.values());
+    const lastIds = new Map(thread.messages.map(({ runId, id }) => [runId, id]));
+    let day = "";
+    for (const message of thread.messages) {
+      const { id, timestamp, runId } = message;
+      const date = new Date(timestamp).toDateString();
+      const compactedAt = thread.compactions?.[id];
+      if (!paired.has(message)) {
+        if (date !== day) this.#mark("day", id, timestamp);
+        if (compactedAt !== undefined) this.#mark("compaction", id, compactedAt);
+        day = date;
+        this.#add(message);
+      }
+      if (runId !== undefined && lastIds.get(runId) === id) this.#end(runId);
     }
-    if (turns === 0) shown.push(first);
-    else shown.push({ kind: "quiet", id: `quiet ${first.id}`, turns, items: items.slice(at, end) });
-    at = Math.max(end, at + 1);
   }
-  return shown;
-}
 
-function freshItems(thread: Thread): Item[] {
-  const { messages, compactions = {} } = thread;
-  const paired = new Set<Message>(pairResults(messages).values());
-  const lastOf = new Map(messages.map(({ runId, id }) => [runId, id]));
-  const items = new Items(thread);
-  let day = "";
-  for (const message of messages) {
-    const { id, timestamp, runId } = message;
-    if (!paired.has(message)) {
-      if (dayOf(timestamp) !== day) items.mark("day", id, timestamp);
-      day = dayOf(timestamp);
-      const compactedAt = compactions[id];
-      if (compactedAt !== undefined) items.mark("compaction", id, compactedAt);
-      items.add(message);
-    }
-    if (runId !== undefined && lastOf.get(runId) === id) items.end(runId);
+  #mark(kind: "day" | "compaction", messageId: string, atMs: number): void {
+    this.#speaker = undefined;
+    this.list.push({ kind, id: `${kind} ${messageId}`, atMs });
   }
-  return items.list;
+
+  #end(runId: string): void {
+    const run = this.#thread.runs[runId];
+    if (!hasEnd(run)) return;
+    this.#speaker = undefined;
+    const silent = this.#silent.has(run);
+    this.list.push({ kind: "end", id: `end ${runId}`, run, silent });
+    if (silent && run.state === "ok") this.#fold(run);
+  }
+
+  /** Adds the turn that has just ended to the folded turns before it, if it is a routine one. */
+  #fold(run: Run): void {
+    const from = this.list.findLastIndex(({ kind }) => kind === "message");
+    const first = this.list[from];
+    if (first?.kind !== "message" || !isRoutine(first.message)) return;
+    if (this.list.slice(from).some((item) => !("run" in item) || item.run !== run)) return;
+    const items = this.list.splice(from);
+    const before = this.list.at(-1);
+    if (before?.kind !== "quiet") this.list.push({ kind: "quiet", id: `quiet ${first.id}`, turns: 1, items });
+    else this.#replaceLast({ ...before, turns: before.turns + 1, items: [...before.items, ...items] });
+  }
+
+  #replaceLast(item: Item): void {
+    this.list[this.list.length - 1] = item;
+  }
+
+  #add(message: Message): void {
+    if (message.role === "toolResult")
+      this.#step(message, this.#makeCall(message.id, message, undefined, message));
+    else if (message.role === "assistant") this.#answer(message);
+    else this.#text(message, message.content, true);
+  }
+
+  /** Returns what items of a message share. Has a header if a person wrote it, or if its run has none. */
+  #begin(id: string, message: Message): Part {
+    const { runId, role } = message;
+    const headed = role === "user" || runId === undefined || runId !== this.#speaker;
+    this.#speaker = role === "user" ? undefined : runId;
+    return { id, message, run: this.#thread.runs[runId ?? ""], headed };
+  }
+
+  #text(message: Message, blocks: Message["content"], last: boolean, part = 0): void {
+    const id = part === 0 ? message.id : `${message.id}:${part}`;
+    const labels = this.#thread.labels?.[message.id];
+    this.list.push({ kind: "message", ...this.#begin(id, message), blocks, last, labels });
+  }
+
+  #step(message: Message, step: Step): void {
+    const last = this.list.at(-1);
+    if (last?.kind === "work" && last.message.runId === message.runId)
+      this.#replaceLast({ ...last, steps: [...last.steps, step] });
+    else this.list.push({ kind: "work", ...this.#begin(`work ${step.id}`, message), steps: [step] });
+  }
+
+  #makeCall(id: string, message: Message, call: ToolCall | undefined, result: ToolResult | undefined): Step {
+    const labels = this.#thread.labels?.[result?.id ?? ""];
+    return { kind: "call", id, messageId: message.id, call, result, calledAt: message.timestamp, labels };
+  }
+
+  /** Adds the items of an agent's message: its texts, and the steps of the agent's work. */
+  #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
+    const { id: messageId, runId, content } = message;
+    const run = this.#thread.runs[runId ?? ""];
+    let texts = 0;
+    content.forEach((block, at) => {
+      const id = `${messageId}:${at}`;
+      if (block.type === "toolCall")
+        this.#step(message, this.#makeCall(id, message, block, this.#results.get(block)));
+      else if (block.type === "thinking") {
+        const text = block.thinking;
+        if (text.trim() !== "") this.#step(message, { kind: "thought", id, messageId, text });
+      } else if (block.text.trim() !== "") {
+        if (hasEnd(run) && isSilent(block.text)) {
+          this.#silent.add(run);
+          return;
+        }
+        const last = content.slice(at + 1).every(({ type }) => type !== "text");
+        this.#text(message, [block], last, texts);
+        texts += 1;
+      }
+    });
+    if (message.errorMessage !== undefined && texts === 0) this.#text(message, [], true);
+  }
 }
 
 /** Compares values with all that is in them. Messages and runs that did not change are the same objects. */
@@ -264,30 +214,22 @@ function isSame(a: unknown, b: unknown): boolean {
 
 /** `before`: the previous items. Objects and ids of unchanged ones are reused. */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
-  const known = new Map(
-    before
-      .flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]))
-      .map((item) => [item.id, item]),
+  const all = before.flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : item));
+  const known = new Map(all.map((item) => [item.id, item]));
+  const works = new Map(
+    all.flatMap((item) => (item.kind === "work" ? item.steps.map(({ id }) => [id, item.id] as const) : [])),
   );
-  const works = new Map<string, string>();
-  for (const item of known.values())
-    if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
-  const reuseItem = (fresh: Item): Item => {
+  const adapt = (fresh: Item): Item => {
+    if (fresh.kind === "quiet") return { ...fresh, items: fresh.items.map(reuseItem) };
+    if (fresh.kind !== "work") return fresh;
     // If steps were added to an item, at either end, the item keeps its id, so that rows which the reader
     // opened stay open.
-    const workId =
-      fresh.kind === "work" ? fresh.steps.map(({ id }) => works.get(id)).find(Boolean) : undefined;
-    const item = workId === undefined ? fresh : { ...fresh, id: workId };
+    return { ...fresh, id: fresh.steps.map(({ id }) => works.get(id)).find(Boolean) ?? fresh.id };
+  };
+  const reuseItem = (fresh: Item): Item => {
+    const item = adapt(fresh);
     const old = known.get(item.id);
     return old !== undefined && isSame(old, item) ? old : item;
   };
-  return foldRoutine(freshItems(thread).map(reuseItem)).map(reuseItem);
-}
-
-/** Returns true if an item contains this message, visible or folded. */
-export function holds(item: Item, messageId: string | undefined): boolean {
-  if (messageId === undefined) return false;
-  if (item.kind === "quiet") return item.items.some((one) => holds(one, messageId));
-  if (item.kind !== "work") return item.id === messageId;
-  return item.steps.some((step) => step.messageId === messageId);
+  return new Items(thread).list.map(reuseItem);
 }

@@ -27,43 +27,39 @@ interface ListProps {
 type Positions = ReadonlyMap<string, number>;
 
 export class MessageList extends Component<ListProps> {
-  readonly #box = createRef<HTMLElement>();
-  readonly #content = createRef<HTMLDivElement>();
   #follows = true;
   #top = 0;
-  #observer: ResizeObserver | undefined;
+  readonly #observer = new ResizeObserver(() => this.#follows && this.#toEnd());
+
+  readonly #ref = createRef<HTMLElement>();
+
+  get #box(): HTMLElement {
+    return this.#ref.current as HTMLElement;
+  }
+
+  /** Distance of the end of the messages from the end of the view, in CSS pixels. */
+  get #left(): number {
+    return this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight;
+  }
+
+  get #isAtNewest(): boolean {
+    return this.props.reader.thread.peek()?.nextAfter === undefined;
+  }
 
   override componentDidMount(): void {
-    this.#observer = new ResizeObserver(() => {
-      if (this.#follows) this.#toEnd();
-    });
-    if (this.#content.current !== null) this.#observer.observe(this.#content.current);
-    if (this.#box.current !== null) this.#observer.observe(this.#box.current);
+    for (const part of [this.#box, ...this.#box.children]) this.#observer.observe(part);
     this.#settle();
-    this.#look();
+    this.#readNear();
   }
 
   override componentWillUnmount(): void {
-    this.#observer?.disconnect();
+    this.#observer.disconnect();
   }
 
   override getSnapshotBeforeUpdate(): Positions {
-    return this.#visibleEntries();
-  }
-
-  override componentDidUpdate(before: ListProps, _: unknown, positions: Positions): void {
-    if (before.jump !== this.props.jump) this.#settle();
-    else if (this.#follows) this.#toEnd();
-    else this.#keep(positions);
-    this.#look();
-  }
-
-  #visibleEntries(): Positions {
     const positions = new Map<string, number>();
-    const box = this.#box.current;
-    if (box === null) return positions;
-    const { top, bottom } = box.getBoundingClientRect();
-    for (const entry of box.querySelectorAll<HTMLElement>("[data-id]")) {
+    const { top, bottom } = this.#box.getBoundingClientRect();
+    for (const entry of this.#box.querySelectorAll<HTMLElement>("[data-id]")) {
       const rect = entry.getBoundingClientRect();
       if (rect.bottom > top && rect.top < bottom) positions.set(entry.dataset.id ?? "", rect.top);
       else if (positions.size > 0) break;
@@ -71,21 +67,33 @@ export class MessageList extends Component<ListProps> {
     return positions;
   }
 
+  override componentDidUpdate(before: ListProps, _: unknown, positions: Positions): void {
+    if (before.jump !== this.props.jump) this.#settle();
+    else if (this.#follows) this.#toEnd();
+    else this.#keep(positions);
+    this.#readNear();
+  }
+
   #find(id: string): HTMLElement | null {
     const name = CSS.escape(id);
-    const found = `[data-id="${name}"], [data-message="${name}"]`;
-    return this.#box.current?.querySelector<HTMLElement>(found) ?? null;
+    return this.#box.querySelector<HTMLElement>(`[data-id="${name}"], [data-message="${name}"]`);
+  }
+
+  #scrollTo(top: number): void {
+    this.#box.scrollTop = top;
+    this.#top = this.#box.scrollTop;
+  }
+
+  #toEnd(): void {
+    this.#scrollTo(this.#box.scrollHeight);
   }
 
   /** Scrolls, so that the entries are again where they were before. */
   #keep(positions: Positions): void {
-    const box = this.#box.current;
-    if (box === null) return;
     for (const [id, top] of positions) {
       const entry = this.#find(id);
       if (entry === null) continue;
-      box.scrollTop += entry.getBoundingClientRect().top - top;
-      this.#top = box.scrollTop;
+      this.#scrollTo(this.#box.scrollTop + entry.getBoundingClientRect().top - top);
       return;
     }
   }
@@ -94,21 +102,10 @@ export class MessageList extends Component<ListProps> {
   #settle(): void {
     const { messageId } = this.props.jump;
     const entry = messageId === undefined ? null : this.#find(messageId);
-    if (entry === null) {
-      this.#setFollows(this.#isAtNewest());
-      this.#toEnd();
-      return;
-    }
-    this.#setFollows(false);
-    entry.scrollIntoView({ block: "center" });
-    this.#top = this.#box.current?.scrollTop ?? 0;
-  }
-
-  #toEnd(): void {
-    const box = this.#box.current;
-    if (box === null) return;
-    box.scrollTop = box.scrollHeight;
-    this.#top = box.scrollTop;
+    this.#setFollows(entry === null && this.#isAtNewest);
+    if (entry === null) this.#toEnd();
+    else entry.scrollIntoView({ block: "center" });
+    this.#top = this.#box.scrollTop;
   }
 
   #setFollows(follows: boolean): void {
@@ -116,49 +113,40 @@ export class MessageList extends Component<ListProps> {
     this.props.reader.follow(follows);
   }
 
-  #isAtNewest(): boolean {
-    return this.props.reader.thread.peek()?.nextAfter === undefined;
-  }
-
-  readonly #scrolled = (): void => {
-    const box = this.#box.current;
-    if (box === null) return;
-    const left = box.scrollHeight - box.scrollTop - box.clientHeight;
+  readonly #noteScroll = (): void => {
     // If the reader scrolls up, even a little, the view no longer follows. If the reader does not scroll, the
     // view stays at the end while the content grows.
-    const up = box.scrollTop < this.#top - 1;
-    this.#top = box.scrollTop;
-    const follows = this.#isAtNewest() && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
+    const up = this.#box.scrollTop < this.#top - 1;
+    this.#top = this.#box.scrollTop;
+    const follows = this.#isAtNewest && (this.#left <= (up ? 4 : END_PX) || (this.#follows && !up));
     if (follows !== this.#follows) this.#setFollows(follows);
-    this.#look();
+    this.#readNear();
   };
 
-  #look(): void {
-    const box = this.#box.current;
-    if (box === null) return;
-    const nearStart = box.scrollTop < NEAR_PX;
-    const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
+  /** Reads the next page at each end that is near. */
+  #readNear(): void {
+    const { reader } = this.props;
+    const nearStart = this.#box.scrollTop < NEAR_PX;
+    const nearEnd = this.#left < NEAR_PX;
     // If a full window is folded into a few rows, both ends are near. Reading a page at one end would drop
     // messages at the other end, and reading those would drop the first page again, without end.
-    const { reader } = this.props;
     const count = reader.thread.peek()?.messages.length ?? 0;
     if (nearStart && nearEnd && count >= WINDOW_MAX) return;
     if (nearStart) reader.older();
     if (nearEnd) reader.newer();
   }
 
-  override render() {
-    const { items, head, tail } = this.props;
+  override render({ items, head, tail }: ListProps) {
     return (
       <section
-        ref={this.#box}
+        ref={this.#ref}
         class="scroller"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
         tabIndex={0}
         aria-label="Messages"
-        onScroll={this.#scrolled}
+        onScroll={this.#noteScroll}
       >
-        <div ref={this.#content} class="scroller-content">
+        <div class="scroller-content">
           {head}
           <ol class="entries">
             {items.map((item) => (

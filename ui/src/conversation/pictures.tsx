@@ -88,7 +88,7 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
   const pictures = picturesOf(sessionKey);
   if (pictures.length === 0) return null;
   return (
-    <ul class="line pictures" aria-label="Pictures">
+    <ul class="line own-line pictures" aria-label="Pictures">
       {pictures.map(({ id, name, mimeType, content }) => (
         <li key={id}>
           <img src={`data:${mimeType};base64,${content}`} alt={name} />
@@ -124,7 +124,7 @@ export function PickPictures({ onFiles }: { onFiles: (files: readonly File[]) =>
           currentTarget.value = "";
         }}
       />
-      <Button text="Add picture" class="quiet pick-pictures" onClick={() => input.current?.click()} />
+      <Button text="Add picture" class="quiet" onClick={() => input.current?.click()} />
     </>
   );
 }

@@ -63,7 +63,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   } as const;
   const { sessionKey } = thread;
   return (
-    <li class="entry entry-queued">
+    <li class="stack entry entry-queued">
       <Byline origin={originOf(message, thread.runs[runId], "")} />
       <div class="plain-text" dir="auto">
         {text === undefined ? "(a long message)" : safeText(text)}

@@ -113,9 +113,9 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
       make("p", "line inbox-name", [
         isOne && mark(agentId),
         isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : drawName(name),
-        !isOne && make("span", "inbox-times", [`×${items.length}`]),
+        !isOne && make("span", "soft", [`×${items.length}`]),
       ]),
-      make("time", "inbox-age small", [age(since, now)]),
+      make("time", "number soft small", [age(since, now)]),
       make("div", "inbox-actions", [...words, buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" })]),
     ]),
     below !== name && make("p", "cut inbox-summary", [drawName(below)]),
@@ -128,7 +128,7 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
     .map((entry) => entryRow(entry, now));
   return (
     (count > 0 || group === "needs_you") &&
-    make("section", `inbox-group inbox-${group}`, [
+    make("section", `stack inbox-group inbox-${group}`, [
       make("div", "row inbox-title", [
         make("h2", "row", [
           `${GROUP_TITLES[group]} `,

@@ -93,7 +93,7 @@ function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const code = makeElement("code", "", text);
   const pre = scrolling(makeElement("pre", "", code), language === "" ? "Code" : `Code, ${language}`);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
-  const copy = makeElement("button", "quiet small copy-code", "Copy");
+  const copy = makeElement("button", "quiet small copy-code end", "Copy");
   copy.type = "button";
   const name = makeElement("span", "code-language", language);
   return makeElement("div", "code-block", makeElement("div", "row small code-head", name, copy), pre);

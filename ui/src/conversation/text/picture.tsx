@@ -2,7 +2,7 @@
 // Pictures are read one at a time and in parts, so that other answers do not have to wait on a slow
 // connection.
 
-import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useRef, useState } from "preact/hooks";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask, has } from "../../gateway.ts";
@@ -57,52 +57,29 @@ function afterOthers<T>(read: () => Promise<T>): Promise<T> {
   return mine;
 }
 
-/** Returns a function that reads the picture once. It rejects if the picture is no longer shown. */
-function useRead(read: () => Promise<Data>): () => Promise<Data> {
-  const known = useRef<Data | undefined>(undefined);
-  const isShown = useRef(true);
-  useEffect(
-    () => () => {
-      isShown.current = false;
-    },
-    [],
-  );
-  return async () => {
-    const data =
-      known.current ??
-      (await afterOthers<Data>(() =>
-        isShown.current ? read() : Promise.reject(new Error("The picture is no longer shown.")),
-      ));
-    known.current = data;
-    return data;
-  };
-}
-
-function Read({ id, words, read: readNow }: LazyProps) {
+export function LazyPicture({ id, bytes, words, read }: LazyProps) {
+  const [wanted, setWanted] = useState(bytes <= AT_ONCE_MAX_BYTES);
   const [whole, setWhole] = useState(false);
-  const read = useRead(readNow);
-  const { value, problem, again } = useReading(id, read);
-  if (value === undefined || !isPicture(value.mimeType))
-    return <Awaited problem={problem} again={again} words={words} />;
+  const box = useRef<HTMLDivElement>(null);
+  const known = useRef<Data | undefined>(undefined);
+  const { value, ...reading } = useReading(`${id} ${wanted}`, async () => {
+    // Without a box, the picture is no longer shown.
+    if (wanted) known.current ??= await afterOthers(async () => (box.current ? read() : undefined));
+    return known.current;
+  });
+  const isReady = value !== undefined && isPicture(value.mimeType);
   return (
-    <Button
-      text={<img src={`data:${value.mimeType};base64,${value.content}`} alt="" />}
-      class="quiet"
-      aria-expanded={whole}
-      aria-label={`Enlarge picture, ${words}`}
-      onClick={() => setWhole(!whole)}
-    />
-  );
-}
-
-export function LazyPicture(props: LazyProps) {
-  const [wanted, setWanted] = useState(props.bytes <= AT_ONCE_MAX_BYTES);
-  return (
-    <div class="picture">
-      {wanted ? (
-        <Read {...props} />
-      ) : (
-        <Button text={`Show picture, ${props.words}`} onClick={() => setWanted(true)} />
+    <div ref={box} class="picture">
+      {!wanted && <Button text={`Show picture, ${words}`} onClick={() => setWanted(true)} />}
+      {wanted && !isReady && <Awaited {...reading} words={words} />}
+      {isReady && (
+        <Button
+          text={<img src={`data:${value.mimeType};base64,${value.content}`} alt="" />}
+          class="plain"
+          aria-expanded={whole}
+          aria-label={`Enlarge picture, ${words}`}
+          onClick={() => setWhole(!whole)}
+        />
       )}
     </div>
   );

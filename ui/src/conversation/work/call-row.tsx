@@ -1,7 +1,6 @@
 // Shows a step of an agent's work as one expandable line: a thought, or a tool call with its arguments and
 // result.
 
-import type { ComponentChildren } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { fieldsOf } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
@@ -12,13 +11,13 @@ import { permissionsOf } from "../../inbox/model.ts";
 import { StepChips } from "../../labels/chips.tsx";
 import { beginSignIn } from "../../operations/servers/sign-in.ts";
 import { Button } from "../../parts/button.tsx";
+import { Fold } from "../../parts/fold.tsx";
 import { duration, size } from "../../parts/format.ts";
 import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain } from "../../parts/notices.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import type { ToolResult } from "../items.ts";
 import type { Live } from "../live.ts";
 import { OpenSession } from "../open-session.ts";
 import { GrowingProse, Prose } from "../text/text.tsx";
@@ -36,38 +35,32 @@ export function keyFor(name: string, agentId: string): string {
 function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const { sessionKey } = useContext(OpenSession);
-  // The title of a request to call a tool of Parley is the tool's name.
-  if (result === undefined && permissionsOf(sessionKey).some(({ title }) => title === call?.name))
-    return <State state="waiting" text="needs permission" tone="warn" />;
-  if (result === undefined)
+  if (result === undefined) {
+    // The title of a request to call a tool of Parley is the tool's name.
+    const needsPermission = permissionsOf(sessionKey).some(({ title }) => title === call?.name);
+    if (needsPermission) return <State state="waiting" text="needs permission" tone="warn" />;
     return running === false ? <State state="aborted" text="no result" /> : <State state={running} />;
+  }
+  const isCommand = call?.arguments.command !== undefined;
+  const { code, exitCode } = result.isError || isCommand ? fieldsOf(parsed(resultText(result))) : {};
   // A kill ended the process during the call.
-  if (result.isError && fieldsOf(parsed(resultText(result))).code === "outcome_unknown")
-    return <State state="aborted" text="outcome unknown" />;
+  if (result.isError && code === "outcome_unknown") return <State state="aborted" text="outcome unknown" />;
   if (result.isError) return <State state="failed" />;
-  const { exitCode } = call?.arguments.command === undefined ? {} : fieldsOf(parsed(resultText(result)));
   if (typeof exitCode === "number" && exitCode !== 0)
     return <State state="aborted" text={`exit code ${exitCode}`} />;
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
 
-/** Shows an expandable line. Its content is drawn only while it is open. */
-function Row(props: { class?: string; line: ComponentChildren; inside: () => ComponentChildren }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <details class={props.class} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary class="row">{props.line}</summary>
-      {open && <div class="stack step-inside">{props.inside()}</div>}
-    </details>
-  );
-}
-
+/** Shows the session, the files and the labels of a call, and a button if its server wants a sign-in. */
 function About({ call, result, labels }: CallStep) {
   const { agentId } = useContext(OpenSession);
-  const text = result === undefined ? undefined : resultText(result);
+  const text = result && resultText(result);
   const session = call && sessionOf(call, text);
   const files = call === undefined ? [] : filesOf(call, text);
-  if (session === undefined && files.length === 0 && labels === undefined) return null;
+  const mayLogIn = may("operator.admin") && has("servers.login");
+  const server = result !== undefined && mayLogIn ? signInOf(result) : undefined;
+  if (session === undefined && files.length === 0 && labels === undefined && server === undefined)
+    return null;
   return (
     <div class="line step-about">
       {session !== undefined && (
@@ -82,46 +75,41 @@ function About({ call, result, labels }: CallStep) {
         </span>
       ))}
       <StepChips labels={labels} />
-    </div>
-  );
-}
-
-function SignIn({ result }: { result: ToolResult }) {
-  const server = signInOf(result);
-  if (server === undefined || !may("operator.admin") || !has("servers.login")) return null;
-  return (
-    <div class="line step-about">
-      <Button
-        text={`Sign in at ${safeLine(server)}`}
-        data-act=""
-        onClick={() => void beginSignIn(server).catch(complain)}
-      />
+      {server !== undefined && (
+        <Button
+          text={`Sign in at ${safeLine(server)}`}
+          data-act=""
+          onClick={() => void beginSignIn(server).catch(complain)}
+        />
+      )}
     </div>
   );
 }
 
 const CallView = lazy(async () => (await import("./views.tsx")).CallView);
 
+/** Shows an expandable line. */
+function Row({ inside, ...props }: Omit<Parameters<typeof Fold>[0], "lineClass">) {
+  return <Fold {...props} lineClass="row" inside={() => <div class="stack step-inside">{inside()}</div>} />;
+}
+
 export function CallRow({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const line = (
     <>
-      <Name as="span" class="tool-name mono" text={call?.name ?? result?.toolName ?? "tool"} />
-      <bdi class="tool-summary cut soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
+      <Name as="strong" class="mono" text={call?.name ?? result?.toolName ?? "tool"} />
+      <bdi class="fill cut soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
       <Outcome step={step} running={running} />
-      <Time class="step-time soft number" at={calledAt} />
+      <Time class="soft number" at={calledAt} />
     </>
   );
   return (
     <div class="tool">
       <Row line={line} inside={() => <CallView {...step} />} />
       <About {...step} />
-      {result !== undefined && <SignIn result={result} />}
     </div>
   );
 }
-
-const THOUGHT_LINE_CHARS = 160;
 
 /** `done`: the answer has begun. */
 export function LiveThought({ live, done }: { live: Live; done: boolean }) {
@@ -129,24 +117,22 @@ export function LiveThought({ live, done }: { live: Live; done: boolean }) {
   useEffect(() => (done ? undefined : after(1_000, () => redraw(now()))));
   const seconds = Math.round((done ? live.ms : now() - live.since) / 1_000);
   const time = seconds < 60 ? `${seconds} s` : duration(seconds * 1_000);
+  const line = <span class="soft number">{`Thinking ${time}${done ? "" : " …"}`}</span>;
   return (
     <div class="steps small card">
-      <Row
-        class="thinking"
-        line={<span class="soft number">{`Thinking ${time}${done ? "" : " …"}`}</span>}
-        inside={() => <GrowingProse text={live.text} />}
-      />
+      <Row class="thinking" line={line} inside={() => <GrowingProse text={live.text} />} />
     </div>
   );
 }
 
+const THOUGHT_LINE_CHARS = 160;
+
 export function ThoughtRow({ text }: { text: string }) {
+  const start = head(text.trim(), THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " ");
   const line = (
     <>
-      <span class="tool-name soft">Thinking</span>
-      <bdi class="tool-summary cut soft">
-        {safeLine(head(text.trim(), THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " "))}
-      </bdi>
+      <span class="soft">Thinking</span>
+      <bdi class="fill cut soft">{safeLine(start)}</bdi>
     </>
   );
   return <Row class="thinking" line={line} inside={() => <Prose text={text} />} />;

@@ -27,7 +27,7 @@ export function JobCard(props: {
           <Name as="span" key={fact} class="soft number" text={fact} />
         ))}
         <StepChips labels={labels} />
-        <Time class="soft small" at={atMs} />
+        <Time class="number end soft small" at={atMs} />
       </div>
       {result === "" ? <p class="soft">No result text</p> : <Prose text={result} />}
       {notes !== "" && <Lines class={status === "ok" ? "soft" : "entry-error"} text={notes} />}

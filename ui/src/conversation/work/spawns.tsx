@@ -21,7 +21,7 @@ import { State } from "../../parts/state.tsx";
 import { Cost } from "../../parts/time.tsx";
 import type { Step } from "../items.ts";
 import { OpenSession } from "../open-session.ts";
-import { Prose } from "../text/text.tsx";
+import { Prose, scrolls } from "../text/text.tsx";
 import { keyFor } from "./call-row.tsx";
 import { type CallStep, parsed, resultText, sessionOf, textFrom } from "./calls.ts";
 
@@ -42,12 +42,12 @@ function childOf({ call, result }: CallStep, agentId: string): string | undefine
   return key === undefined ? undefined : keyFor(key, agentId);
 }
 
+const KINDS = { running: "busy", done: "good", stopped: "warn", failed: "bad", gone: "quiet" } as const;
+
 interface JobState {
-  readonly kind: "running" | "done" | "stopped" | "failed" | "gone";
+  readonly kind: keyof typeof KINDS;
   readonly words: string;
 }
-
-const JOB_TONES = { running: "busy", done: "good", stopped: "warn", failed: "bad", gone: "quiet" } as const;
 
 /** `row`: undefined if it is not known yet, null if the session is deleted or not visible. */
 function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
@@ -81,22 +81,23 @@ function Result({ step, sessionKey }: { step: CallStep; sessionKey: string | und
   return value === "" ? <p class="soft">No text yet</p> : <Prose text={value} />;
 }
 
-function Job(props: {
-  step: CallStep;
-  sessionKey: string | undefined;
-  row: ListedRow | null | undefined;
-  state: JobState | undefined;
+interface JobProps {
+  readonly step: CallStep;
+  readonly sessionKey: string | undefined;
+  readonly row: ListedRow | null | undefined;
+  readonly state: JobState | undefined;
   /** True if its result is shown at first. */
-  opened: boolean;
-}) {
-  const { step, sessionKey, row, state, opened } = props;
+  readonly opened: boolean;
+}
+
+function Job({ step, sessionKey, row, state, opened }: JobProps) {
   const { target } = useContext(OpenSession);
   const [open, setOpen] = useState(opened);
   const given = textFrom(step.call?.arguments ?? {}, ["label", "task"]);
   const name = given ?? (sessionKey === undefined ? "sub-agent" : nameOf(sessionKey));
   const running = state?.kind === "running";
   const stops = running && !open;
-  const endedAt = running || row == null ? tick.value : row.updatedAt;
+  const hasButton = step.result !== undefined && state !== undefined && row !== null;
   return (
     <>
       <tr
@@ -116,29 +117,28 @@ function Job(props: {
           {state !== undefined && (
             <State
               state={state.kind}
-              tone={state.words === "waiting" ? "waiting" : JOB_TONES[state.kind]}
+              tone={state.words === "waiting" ? "waiting" : KINDS[state.kind]}
               text={<Name text={state.words} title={state.words} />}
             />
           )}
         </td>
-        <td class="number">{row == null ? "" : duration(Math.max(0, endedAt - row.createdAt))}</td>
-        <td class="number">{row != null && <Cost usd={row.cost} />}</td>
-        <td>
-          {step.result !== undefined &&
-            state !== undefined &&
-            row !== null &&
-            (!stops || may("operator.write")) && (
-              <Button
-                text={stops ? "Stop" : open ? "Hide" : "Result"}
-                class="quiet small job-open"
-                aria-expanded={stops ? undefined : open}
-                aria-label={stops ? `Stop ${name}` : `${open ? "Hide result" : "Result"} of ${name}`}
-                onClick={() => {
-                  if (stops) ask("chat.abort", { sessionKey: sessionKey ?? "" }).catch(complain);
-                  else setOpen(!open);
-                }}
-              />
-            )}
+        <td class="number">
+          {row && duration(Math.max(0, (running ? tick.value : row.updatedAt) - row.createdAt))}
+        </td>
+        <td class="number">{row && <Cost usd={row.cost} />}</td>
+        <td class="number">
+          {hasButton && (!stops || may("operator.write")) && (
+            <Button
+              text={stops ? "Stop" : open ? "Hide" : "Result"}
+              class="quiet small"
+              aria-expanded={stops ? undefined : open}
+              aria-label={stops ? `Stop ${name}` : `${open ? "Hide result" : "Result"} of ${name}`}
+              onClick={() => {
+                if (stops) ask("chat.abort", { sessionKey: sessionKey ?? "" }).catch(complain);
+                else setOpen(!open);
+              }}
+            />
+          )}
         </td>
       </tr>
       {open && (
@@ -163,39 +163,37 @@ export function Spawns({ steps, running }: { steps: readonly CallStep[]; running
       : ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }),
   );
   useNews("sessions", again, ({ key }) => keys.includes(key));
-  const rows = value && new Map(value.sessions.map((row) => [row.key, row]));
   const jobs = steps.map((step, at) => {
     const sessionKey = children[at];
-    const row = rows === undefined || sessionKey === undefined ? undefined : (rows.get(sessionKey) ?? null);
+    const isKnown = value !== undefined && sessionKey !== undefined;
+    const row = isKnown ? (value.sessions.find(({ key }) => key === sessionKey) ?? null) : undefined;
     return { step, sessionKey, row, state: stateOf(step, row, running) };
   });
   const cost = jobs.reduce((sum, { row }) => sum + (row?.cost ?? 0), 0);
-  const counts = (["running", "done", "stopped", "failed"] as const)
-    .map((kind) => ({ kind, count: jobs.filter(({ state }) => state?.kind === kind).length }))
-    .filter(({ count }) => count > 0);
+  const count = (kind: JobState["kind"]): string => {
+    const fitting = jobs.filter(({ state }) => state?.kind === kind);
+    return fitting.length === 0 ? "" : `${fitting.length} ${kind}`;
+  };
+  const failed = count("failed");
   return (
     <div class="jobs">
-      <p class="line jobs-sum">
+      <p class="line jobs-sum soft">
         <strong>{counted(steps.length, "job")}</strong>
-        {counts.map(({ kind, count }) =>
-          kind === "failed" ? (
-            <button
-              key={kind}
-              type="button"
-              class="quiet steps-failed"
-              aria-pressed={onlyFailed}
-              title="Show only these, with their errors"
-              onClick={() => setOnlyFailed(!onlyFailed)}
-            >{`${count} failed`}</button>
-          ) : (
-            <span key={kind} class="soft">{`${count} ${kind}`}</span>
-          ),
+        {(["running", "done", "stopped"] as const)
+          .map(count)
+          .map((words) => words !== "" && <span key={words}>{words}</span>)}
+        {failed !== "" && (
+          <Button
+            text={failed}
+            class="quiet steps-failed"
+            aria-pressed={onlyFailed}
+            title="Show only these, with their errors"
+            onClick={() => setOnlyFailed(!onlyFailed)}
+          />
         )}
-        {cost > 0 && <Cost class="soft" usd={cost} />}
+        {cost > 0 && <Cost usd={cost} />}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
-      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
-      <div class="scroll-x" tabIndex={0} role="group" aria-label="Jobs">
+      <div class="scroll-x" {...scrolls("Jobs")}>
         <table>
           <thead>
             <tr>

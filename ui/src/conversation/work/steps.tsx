@@ -58,7 +58,7 @@ export function Steps({ steps, running }: { steps: readonly Step[]; running: Goi
   return (
     <>
       {hidden.length > 0 && (
-        <button type="button" class="quiet steps-more" aria-expanded={open} onClick={() => setWhole(!open)}>
+        <button type="button" class="quiet small" aria-expanded={open} onClick={() => setWhole(!open)}>
           {open ? "Show fewer steps" : `Show ${counted(hidden.length, "earlier step")}`}
           {failed > 0 && !open && <span class="steps-failed">{` · ${failed} failed`}</span>}
         </button>

@@ -8,13 +8,14 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { type Fields, fieldsOf, isObject } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
-import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { Button } from "../../parts/button.tsx";
 import { counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
+import { joinWords } from "../../parts/words.ts";
 import type { ToolResult } from "../items.ts";
 import { Picture } from "../text/picture.tsx";
-import { Code, Prose } from "../text/text.tsx";
+import { Code, Prose, scrolls } from "../text/text.tsx";
 import { type CallStep, isId, nameWords, parsed, resultText, valueWords } from "./calls.ts";
 import "./views.css";
 
@@ -38,34 +39,31 @@ function Terminal({ command, output, fields }: { command: string; output: string
     use_classes: true,
     remove_empty: true,
   });
-  const facts = [
-    ...(typeof exitCode === "number" ? [`exit code ${exitCode}`] : []),
-    ...(typeof signal === "string" ? [`ended by ${signal}`] : []),
-    ...(typeof durationMs === "number" ? [duration(durationMs)] : []),
-  ];
+  const facts = joinWords([
+    typeof exitCode === "number" ? `exit code ${exitCode}` : "",
+    typeof signal === "string" ? `ended by ${signal}` : "",
+    typeof durationMs === "number" ? duration(durationMs) : "",
+  ]);
   return (
     <div class="stack terminal">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
-      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
-      <pre class="sunken" tabIndex={0} role="group" aria-label="Terminal">
-        <span class="terminal-command">{`$ ${safeText(command)}\n`}</span>
+      <pre class="sunken" {...scrolls("Terminal")}>
+        <strong>{`$ ${safeText(command)}\n`}</strong>
         {chunks.map(({ content, fg, decorations }, at) => (
           <span key={at} class={[fg, ...decorations.map((one) => `ansi-${one}`)].join(" ")}>
             {safeText(content)}
           </span>
         ))}
       </pre>
-      {facts.length > 0 && <p class="soft">{safeLine(facts.join(" · "))}</p>}
+      {facts !== "" && <Name as="p" class="soft" text={facts} />}
     </div>
   );
 }
 
-/** `isCode`: the caption is a path. */
-function Figure(props: { caption: string; isCode?: true; children: ComponentChildren }) {
-  const { caption, isCode, children } = props;
+function Figure(props: { caption: string; class?: string; children: ComponentChildren }) {
+  const { caption, class: name = "soft", children } = props;
   return (
     <figure class="stack">
-      <figcaption class={isCode ? "soft mono" : "soft"}>
+      <figcaption class={name}>
         <Name text={caption} />
       </figcaption>
       {children}
@@ -75,33 +73,38 @@ function Figure(props: { caption: string; isCode?: true; children: ComponentChil
 
 function File({ path, content, note }: { path: string; content: string; note: string | undefined }) {
   const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
-  const longest = content.match(/`+/g)?.reduce((most, ticks) => Math.max(most, ticks.length), 2) ?? 2;
-  const fence = "`".repeat(longest + 1);
+  const ticks = (content.match(/`{3,}/g) ?? []).map(({ length }) => length);
+  const fence = "`".repeat(Math.max(2, ...ticks) + 1);
   return (
-    <Figure caption={path} isCode>
+    <Figure caption={path} class="soft mono">
       <Prose text={`${fence}${LANGUAGES[ending] ?? ending}\n${content}\n${fence}`} />
       {note !== undefined && <Name as="p" class="soft" text={note} />}
     </Figure>
   );
 }
 
-interface Edit {
-  readonly before: string;
-  readonly after: string;
-}
+const BEFORE = ["oldText", "old_string", "old_str", "old"];
+const AFTER = ["newText", "new_string", "new_str", "new"];
 
-const BEFORE = ["oldText", "old_string", "old_str", "old"] as const;
-const AFTER = ["newText", "new_string", "new_str", "new"] as const;
+/** Returns the first of these fields that is a text. */
+const findText = (fields: Fields, names: readonly string[]): string | undefined =>
+  names.map((name) => text(fields[name])).find((one) => one !== undefined);
+
+/** Returns the texts before and after each change that a call describes. */
+function editsIn(args: Fields): (readonly [before: string, after: string])[] {
+  return [args, ...rows(args.edits)].flatMap((fields) => {
+    const [before, after] = [findText(fields, BEFORE), findText(fields, AFTER)];
+    return before === undefined || after === undefined ? [] : [[before, after] as const];
+  });
+}
 
 const linesOf = (part: string): string[] => (part === "" ? [] : part.split("\n"));
 
-function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
+function Change({ path, edits }: { path: string; edits: ReturnType<typeof editsIn> }) {
   return (
-    <Figure caption={path} isCode>
-      {edits.map(({ before, after }, at) => (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-        // biome-ignore lint/a11y/useSemanticElements: it is no group of fields
-        <pre key={at} class="sunken change" tabIndex={0} role="group" aria-label={`Change ${at + 1}`}>
+    <Figure caption={path} class="soft mono">
+      {edits.map(([before, after], at) => (
+        <pre key={at} class="sunken change" {...scrolls(`Change ${at + 1}`)}>
           {linesOf(before).map((line, row) => (
             <del key={`- ${row}`}>{`- ${safeText(line)}\n`}</del>
           ))}
@@ -121,7 +124,7 @@ function Links({ pages }: { pages: readonly Fields[] }) {
       {pages.slice(0, ROWS_MAX).map((page, at) => {
         const url = text(page.url) ?? "";
         const title = text(page.title) ?? url;
-        const words = text(page.snippet) ?? text(page.text);
+        const words = findText(page, ["snippet", "text"]);
         return (
           <li key={at} class="stack">
             {/^https?:\/\//.test(url) ? (
@@ -149,9 +152,7 @@ function Table({ list }: { list: readonly unknown[] }) {
   const others = list.length - shown.length;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
-      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
-      <div class="scroll-x" tabIndex={0} role="group" aria-label="Rows">
+      <div class="scroll-x" {...scrolls("Rows")}>
         <table class="tool-table">
           {names.length > 1 && (
             <thead>
@@ -226,12 +227,8 @@ function Answer({ raw }: { raw: string }) {
 /** `answer`: the fields of the result. `raw`: its text. Undefined: facts show the call. */
 function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
   const { command, message, task } = args;
-  const path = text(args.path) ?? text(args.file_path) ?? text(answer.path);
-  const edits = [args, ...rows(args.edits)].flatMap((fields): Edit[] => {
-    const before = BEFORE.map((name) => text(fields[name])).find((one) => one !== undefined);
-    const after = AFTER.map((name) => text(fields[name])).find((one) => one !== undefined);
-    return before === undefined || after === undefined ? [] : [{ before, after }];
-  });
+  const path = findText(args, ["path", "file_path"]) ?? text(answer.path);
+  const edits = editsIn(args);
   const isData = Object.keys(answer).length > 0;
   if (typeof command === "string")
     return <Terminal command={command} output={text(answer.output) ?? (isData ? "" : raw)} fields={answer} />;
@@ -241,7 +238,7 @@ function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren 
     return <File path={path} content={content} note={text(answer.note)} />;
   const sent = text(message) ?? text(task);
   if (sent !== undefined) {
-    const reply = text(answer.reply) ?? text(answer.note);
+    const reply = findText(answer, ["reply", "note"]);
     const { message: _, task: __, ...others } = args;
     return (
       <>
@@ -265,33 +262,29 @@ function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren 
   return list !== undefined && isPages ? <Links pages={rows(list)} /> : undefined;
 }
 
-/** Returns a value as JSON. A value that is nested too deep for that is not shown. */
-function jsonText(value: unknown, indent?: number): string {
+/** Formats JSON for people. Strings have real line breaks. A value that is nested too deep is not shown. */
+function formatJson(value: unknown): string {
   try {
-    return JSON.stringify(value, undefined, indent) ?? "";
+    const json = JSON.stringify(value, undefined, 2) ?? "";
+    return json.replaceAll(/\\(.)/g, (pair, char) => (char === "n" ? "\n" : pair));
   } catch {
     return "(nested too deep)";
   }
 }
 
-/** Formats JSON for people. Strings are shown with real line breaks. */
-function laidOut(value: unknown): string {
-  return jsonText(value, 2).replaceAll(/\\(.)/g, (pair, char) => (char === "n" ? "\n" : pair));
-}
-
-function pretty(text: string): string {
-  const value = parsed(text);
-  return value === undefined ? text : laidOut(value);
-}
-
 function Json({ call, result }: CallStep) {
+  const raw = result === undefined ? "" : resultText(result);
+  const value = parsed(raw);
   return (
     <>
       {call !== undefined && Object.keys(call.arguments).length > 0 && (
-        <Code name="Arguments" text={laidOut(call.arguments)} />
+        <Code name="Arguments" text={formatJson(call.arguments)} />
       )}
       {result !== undefined && (
-        <Code name={result.isError ? "Error" : "Result"} text={pretty(resultText(result))} />
+        <Code
+          name={result.isError ? "Error" : "Result"}
+          text={value === undefined ? raw : formatJson(value)}
+        />
       )}
     </>
   );
@@ -301,21 +294,16 @@ function Json({ call, result }: CallStep) {
 export function Failure({ result }: { result: ToolResult }) {
   const raw = resultText(result);
   const value = parsed(raw);
-  const { error, message, hint, code } = fieldsOf(value);
-  const words = value === undefined ? raw || "The tool gave no reason." : (text(error) ?? text(message));
+  const fields = fieldsOf(value);
+  const { hint, code } = fields;
+  const words =
+    value === undefined ? raw || "The tool gave no reason." : findText(fields, ["error", "message"]);
   return (
     <div class="stack tool-error">
-      {words === undefined ? (
-        <Value name="Error" value={value} depth={0} />
-      ) : (
-        <Code name="Error" text={words} />
-      )}
+      {words !== undefined && <Code name="Error" text={words} />}
+      {words === undefined && <Value name="Error" value={value} depth={0} />}
       {typeof hint === "string" && <Name as="p" text={hint} />}
-      {typeof code === "string" && (
-        <p>
-          <span class="chip">{safeLine(code)}</span>
-        </p>
-      )}
+      <p>{typeof code === "string" && <Name as="span" class="chip" text={code} />}</p>
     </div>
   );
 }
@@ -328,22 +316,18 @@ export function CallView(step: CallStep) {
   const raw = result === undefined || result.isError ? "" : resultText(result);
   return (
     <>
-      {json ? (
-        <Json {...step} />
-      ) : (
-        (drawCall(args, fieldsOf(parsed(raw)), raw) ?? (
-          <>
-            <Facts fields={args} />
-            {result?.isError === false && <Answer raw={raw} />}
-          </>
-        ))
-      )}
-      {result?.isError === true && !json && <Failure result={result} />}
+      {json && <Json {...step} />}
+      {!json &&
+        (drawCall(args, fieldsOf(parsed(raw)), raw) ?? [
+          <Facts key="arguments" fields={args} />,
+          result?.isError === false && <Answer key="result" raw={raw} />,
+        ])}
+      {!json && result?.isError === true && <Failure result={result} />}
       {result?.content.map(
         (block, index) =>
           block.type === "image" && <Picture key={index} messageId={result.id} index={index} block={block} />,
       )}
-      <p class="as-json">
+      <p class="number">
         <Button text="JSON" class="quiet small" aria-pressed={json} onClick={() => setJson(!json)} />
       </p>
     </>

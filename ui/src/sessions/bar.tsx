@@ -51,7 +51,7 @@ function Search() {
     <input
       ref={input}
       type="search"
-      class="session-search"
+      class="fill"
       aria-label="Search sessions"
       placeholder="Search sessions"
       title="Part of a title or a key"
@@ -91,7 +91,7 @@ function Filters() {
       <button
         ref={button}
         type="button"
-        class={`cut ${chosen.length > 0 ? "chosen" : ""}`}
+        class="cut"
         aria-expanded={open}
         onClick={(event) => {
           // Some browsers do not focus a button on a click.

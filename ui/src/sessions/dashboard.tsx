@@ -22,7 +22,7 @@ function Item({ item }: { item: AttentionItem }) {
   return (
     <li class={`bar tone-${toneOf(item)}`}>
       <a
-        class="row cut"
+        class="row cut fill"
         href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}
       >
         <AgentMark id={agentId} />
@@ -30,9 +30,7 @@ function Item({ item }: { item: AttentionItem }) {
       </a>
       <span class="chip">{markOf(item)}</span>
       <Time class="soft number" at={since} as="age" />
-      {summary !== itemName(item) && (
-        <Name as="span" class="dashboard-summary cut small soft" text={summary} />
-      )}
+      {summary !== itemName(item) && <Name as="span" class="own-line cut small soft" text={summary} />}
     </li>
   );
 }
@@ -42,11 +40,11 @@ function Items(props: { title: string; calm: string; items: readonly AttentionIt
   const others = count - Math.min(items.length, SHOWN_MAX);
   return (
     <section class="card" aria-label={title}>
-      <h2>
-        {title} {count > 0 && <span class="number">{count}</span>}
+      <h2 class="row">
+        {title} {count > 0 && <span class="end">{count}</span>}
       </h2>
       {items.length === 0 && <p class="soft">{calm}</p>}
-      <ul>
+      <ul class="rows">
         {items.slice(0, SHOWN_MAX).map((item) => (
           <Item key={item.id} item={item} />
         ))}
@@ -64,20 +62,20 @@ function Today() {
   if (known.length === 0) return null;
   return (
     <section class="card" aria-label="Today">
-      <h2>
-        Today{" "}
-        <a class="number" href={hrefOf({ view: "operations", tab: "usage" })}>
+      <h2 class="row">
+        Today
+        <a class="end" href={hrefOf({ view: "operations", tab: "usage" })}>
           <Cost usd={days.reduce((sum, { cost }) => sum + cost, 0)} />
         </a>
       </h2>
       {days.length === 0 && <p class="soft">No agent has worked today.</p>}
-      <ul>
+      <ul class="rows">
         {days
           .toSorted((a, b) => b.cost - a.cost || b.totalTokens - a.totalTokens)
           .slice(0, SHOWN_MAX)
           .map(({ id, cost, failed }) => (
             <li key={id} class="bar">
-              <a class="row cut" href={hrefOf({ view: "agents", agentId: id })}>
+              <a class="row cut fill" href={hrefOf({ view: "agents", agentId: id })}>
                 <Agent id={id} />
               </a>
               {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}

@@ -30,7 +30,7 @@ function Shape() {
   );
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="joined session-shape" role="group" aria-label="Layout">
+    <div class="joined" role="group" aria-label="Layout">
       {button("tree", "Tree", "Sessions below those that spawned them")}
       {button("list", "List", "All sessions, newest first")}
     </div>
@@ -55,7 +55,7 @@ function Only() {
           <button
             key={only}
             type="button"
-            class={`small ${isBad ? "tone-bad" : ""}`}
+            class={`small ${isBad ? "tone-bad toned" : ""}`}
             aria-pressed={wish.value.only === only}
             title={title}
             data-act={title}
@@ -85,7 +85,7 @@ export function Fields() {
         ]}
         onPick={(agentId) => want({ agentId })}
       />
-      <label class="row session-archived">
+      <label class="row">
         <input
           type="checkbox"
           checked={archived}
@@ -97,7 +97,7 @@ export function Fields() {
       {has("sessions.search") && (
         <Button
           text="Search messages"
-          class="quiet session-messages"
+          class="quiet at-start"
           title="Find words in the messages of all sessions"
           onClick={() => searchMessages()}
         />

@@ -57,22 +57,26 @@ function isNewer(a: ListedRow, b: ListedRow): boolean {
   return a.updatedAt === b.updatedAt ? a.key > b.key : a.updatedAt > b.updatedAt;
 }
 
+interface Loaded {
+  readonly row: ListedRow;
+  /** Key of the branch that contains the row. Undefined if `settle` has still to add it. */
+  readonly place: string | undefined;
+  /** `settle` moves a row that was touched, and removes one that is gone. */
+  readonly state: "settled" | "touched" | "gone";
+}
+
 export class Forest {
   /** True if all rows are in one branch, as the matches of a search are. */
   readonly flat: boolean;
-  readonly #rows = new Map<string, ListedRow>();
+  readonly #loaded = new Map<string, Loaded>();
   readonly #branches = new Map<string, Branch>();
-  /** For each row, the key of its branch. */
-  readonly #places = new Map<string, string>();
-  readonly #touched = new Set<string>();
-  readonly #gone = new Set<string>();
 
   constructor(flat: boolean) {
     this.flat = flat;
   }
 
-  row(key: string): ListedRow | undefined {
-    return this.#rows.get(key);
+  row(key: string | undefined): ListedRow | undefined {
+    return this.#loaded.get(key ?? "")?.row;
   }
 
   branch(parent: string): Branch | undefined {
@@ -92,15 +96,12 @@ export class Forest {
   /** Adds the next page of a branch. `anew`: the page replaces all loaded rows of the branch. */
   add(parent: string, page: Page, anew: boolean): void {
     const before = this.#branches.get(parent)?.keys ?? [];
-    if (anew) for (const key of before) this.#forget(key);
+    if (anew) for (const key of before) this.#loaded.delete(key);
     const keys = anew ? [] : [...before];
     for (const row of page.sessions) {
-      this.#rows.set(row.key, row);
-      this.#gone.delete(row.key);
-      this.#touched.delete(row.key);
-      if (this.#places.has(row.key)) continue;
-      this.#places.set(row.key, parent);
-      keys.push(row.key);
+      const place = this.#loaded.get(row.key)?.place;
+      this.#loaded.set(row.key, { row, place: place ?? parent, state: "settled" });
+      if (place === undefined) keys.push(row.key);
     }
     this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
   }
@@ -110,7 +111,7 @@ export class Forest {
     this.#branches.delete(parent);
     for (const key of keys) {
       this.drop(key);
-      this.#forget(key);
+      this.#loaded.delete(key);
     }
   }
 
@@ -121,40 +122,35 @@ export class Forest {
   learn(asked: readonly string[], found: readonly ListedRow[]): boolean {
     const there = new Set(found.map((row) => row.key));
     for (const row of found) {
-      const { key } = row;
-      if (!this.#places.has(key) && !this.#branches.has(this.#homeOf(row))) continue;
-      this.#rows.set(key, row);
-      this.#gone.delete(key);
-      this.#touched.add(key);
+      const place = this.#loaded.get(row.key)?.place;
+      if (place !== undefined || this.#branches.has(this.#homeOf(row)))
+        this.#loaded.set(row.key, { row, place, state: "touched" });
     }
     let orphans = false;
     for (const key of asked) {
-      const row = this.#rows.get(key);
-      if (there.has(key) || row === undefined) continue;
-      this.#gone.add(key);
-      this.#touched.delete(key);
-      orphans ||= !this.flat && (row.children ?? 0) > 0;
+      const known = this.#loaded.get(key);
+      if (there.has(key) || known === undefined) continue;
+      this.#loaded.set(key, { ...known, state: "gone" });
+      orphans ||= !this.flat && (known.row.children ?? 0) > 0;
     }
     return orphans;
   }
 
   /** Returns the number of rows that `settle` would move, add or remove. */
   unsettled(): number {
-    let count = this.#gone.size;
-    for (const key of this.#touched) if (this.#wouldMove(key)) count++;
-    return count;
+    return this.#changed().filter((one) => one.state === "gone" || this.#wouldMove(one)).length;
   }
 
   /** Moves changed rows to their current position, and removes deleted rows. */
   settle(): void {
-    for (const key of [...this.#touched, ...this.#gone]) this.#takeOut(key);
-    for (const key of this.#gone) {
-      this.drop(key);
-      this.#forget(key);
+    const changed = this.#changed();
+    for (const { row, place } of changed) this.#takeOut(row.key, place);
+    for (const { row, state } of changed) {
+      if (state === "touched") continue;
+      this.drop(row.key);
+      this.#loaded.delete(row.key);
     }
-    for (const key of this.#touched) this.#putIn(key);
-    this.#touched.clear();
-    this.#gone.clear();
+    for (const { row, place } of changed) if (this.#loaded.has(row.key)) this.#putIn(row, place);
   }
 
   /** Returns the visible lines, from top to bottom. */
@@ -170,76 +166,64 @@ export class Forest {
     const isRead = branch !== undefined && (!branch.busy || keys.length > 0);
     const isWhole = isRead && cursor === undefined && problem === undefined;
     keys.forEach((key, index) => {
-      const row = this.#rows.get(key);
-      if (row === undefined) return;
-      const hasChildren = !this.flat && ((row.children ?? 0) > 0 || this.#childrenOf(key) > 0);
-      const open = hasChildren && level < DEPTH_MAX ? isOpen(key) : undefined;
+      const known = this.#loaded.get(key);
+      if (known === undefined) return;
+      const { row } = known;
+      const hasChildren = (row.children ?? 0) > 0 || (this.#branches.get(key)?.keys.length ?? 0) > 0;
+      const open = hasChildren && !this.flat && level < DEPTH_MAX ? isOpen(key) : undefined;
       const size = isWhole ? keys.length : -1;
-      const gone = this.#gone.has(key);
+      const gone = known.state === "gone";
       lines.push({ kind: "row", key, row, level, parent, position: index + 1, size, open, gone });
       if (open === true) this.#draw(key, level + 1, isOpen, lines);
     });
-    if (isWhole) return;
-    lines.push({ kind: "more", key: `more of ${parent}`, level, parent, problem });
+    if (!isWhole) lines.push({ kind: "more", key: `more of ${parent}`, level, parent, problem });
   }
 
-  #childrenOf(key: string): number {
-    return this.#branches.get(key)?.keys.length ?? 0;
+  #changed(): Loaded[] {
+    return [...this.#loaded.values()].filter(({ state }) => state !== "settled");
   }
 
   /** Returns the key of a row's branch. A loaded child stays where it is, also without its parent. */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
-    return this.#places.get(key) ?? spawnedBy;
+    return this.#loaded.get(key)?.place ?? spawnedBy;
   }
 
-  #wouldMove(key: string): boolean {
-    const row = this.#rows.get(key);
-    if (row === undefined) return false;
-    const place = this.#places.get(key);
-    if (place === undefined) return this.#branches.has(this.#homeOf(row)) && this.#isRead(row);
+  #wouldMove({ row, place }: Loaded): boolean {
+    if (place === undefined) return this.#isRead(row);
     const keys = this.#branches.get(place)?.keys ?? [];
-    const at = keys.indexOf(key);
-    const [above, below] = [this.#rows.get(keys[at - 1] ?? ""), this.#rows.get(keys[at + 1] ?? "")];
+    const at = keys.indexOf(row.key);
+    const [above, below] = [this.row(keys[at - 1]), this.row(keys[at + 1])];
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
   /** Returns whether a row belongs to the loaded part of its branch, and not to a later page (FO2). */
   #isRead(row: ListedRow): boolean {
-    const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
-    const last = this.#rows.get(keys.at(-1) ?? "");
-    return cursor === undefined || last === undefined || isNewer(row, last);
+    const { keys, cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
+    const last = this.row(keys?.at(-1));
+    return keys !== undefined && (cursor === undefined || last === undefined || isNewer(row, last));
   }
 
-  #takeOut(key: string): void {
-    const place = this.#places.get(key);
-    const branch = place === undefined ? undefined : this.#branches.get(place);
+  #takeOut(key: string, place: string | undefined): void {
+    const branch = this.#branches.get(place ?? "");
     if (place === undefined || branch === undefined) return;
     this.#branches.set(place, { ...branch, keys: branch.keys.filter((one) => one !== key) });
   }
 
-  #putIn(key: string): void {
-    const row = this.#rows.get(key);
-    if (row === undefined) return;
+  #putIn(row: ListedRow, place: string | undefined): void {
+    const { key } = row;
     const home = this.#homeOf(row);
     const branch = this.#branches.get(home);
-    if (branch === undefined || (!this.#places.has(key) && !this.#isRead(row))) {
-      this.#forget(key);
+    if (branch === undefined || (place === undefined && !this.#isRead(row))) {
+      this.#loaded.delete(key);
       return;
     }
     const at = branch.keys.findIndex((one) => {
-      const other = this.#rows.get(one);
+      const other = this.row(one);
       return other !== undefined && isNewer(row, other);
     });
-    const keys = at === -1 ? [...branch.keys, key] : branch.keys.toSpliced(at, 0, key);
+    const keys = branch.keys.toSpliced(at === -1 ? branch.keys.length : at, 0, key);
     this.#branches.set(home, { ...branch, keys });
-    this.#places.set(key, home);
-  }
-
-  #forget(key: string): void {
-    this.#rows.delete(key);
-    this.#places.delete(key);
-    this.#touched.delete(key);
-    this.#gone.delete(key);
+    this.#loaded.set(key, { row, place: home, state: "settled" });
   }
 }

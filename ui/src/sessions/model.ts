@@ -56,36 +56,17 @@ let forest = new Forest(isFlat());
 let generation = 0;
 const news = new Set<string>();
 let isReadingNews = false;
-/** Key of the session that is open in the conversation view. */
-let revealed: string | undefined;
 /** The open session, until its ancestors are expanded or a person has collapsed a row. */
 let opening: string | undefined;
-/** The row of the open session. */
-let pinned: ListedRow | undefined;
-/** Key of the open session's topmost ancestor, or its own key if it has none. */
-let pinnedRoot = "";
 /** Reasons why rows must stay in place, for example that the pointer is over them. */
 const holders = new Set<string>();
-
-/** Adds the row of the open session at the top, if neither it nor its topmost ancestor is loaded. */
-function withPinned(lines: ForestLine[]): readonly ForestLine[] {
-  if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
-  // The topmost ancestor is loaded. So its branch is opened, and contains the session.
-  if (forest.row(pinnedRoot) !== undefined) return lines;
-  const { key } = pinned;
-  const row = forest.row(key) ?? pinned;
-  if ((forest.branch(TOP)?.keys.length ?? 0) === 0 || lines.some((line) => line.key === key)) return lines;
-  const place = { level: 1, parent: TOP, position: 1, size: -1 } as const;
-  return [{ kind: "row", key, row, ...place, open: undefined, gone: false }, ...lines];
-}
 
 function draw(moved: boolean): void {
   const top = forest.branch(TOP);
   // Keep the old rows visible until the first page of the new list arrives.
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
-  const lines = forest.lines((key) => open.has(key));
-  picture.value = { lines: withPinned(lines), moved };
+  picture.value = { lines: forest.lines((key) => open.has(key)), moved };
 }
 
 function filters(): ParamsOf<"sessions.list"> {
@@ -107,29 +88,25 @@ function pageOf(parent: string, cursor: string | undefined, limit: number): Para
 }
 
 /** Reads the next page of a branch. `anew`: reads from the start, and at least as many rows as are shown. */
-async function readBranch(parent: string, anew = false): Promise<void> {
-  const [mine, asked] = [generation, forest];
-  const before = asked.branch(parent);
-  if (before?.busy === true && !anew) return;
-  const known = before?.keys.length ?? 0;
-  const limit = anew ? Math.min(Math.max(PAGE_ROWS, known), AGAIN_ROWS_MAX) : PAGE_ROWS;
-  asked.mark(parent, { busy: true });
+export async function readBranch(parent: string, anew = false): Promise<void> {
+  const [mine, target] = [generation, forest];
+  const { busy, keys, cursor } = target.branch(parent) ?? {};
+  if (busy === true && !anew) return;
+  const limit = anew ? Math.min(Math.max(PAGE_ROWS, keys?.length ?? 0), AGAIN_ROWS_MAX) : PAGE_ROWS;
+  const includeCounts = parent === TOP && anew;
+  target.mark(parent, { busy: true });
   try {
-    const includeCounts = parent === TOP && anew;
-    const page = await listSessions({
-      ...pageOf(parent, anew ? undefined : before?.cursor, limit),
-      includeCounts,
-    });
+    const place = pageOf(parent, anew ? undefined : cursor, limit);
+    const page = await listSessions({ ...place, includeCounts });
     if (mine !== generation) return;
     if (includeCounts) counts.value = page.counts;
-    asked.add(parent, page, anew);
+    target.add(parent, page, anew);
     learnNames(page.sessions);
-    draw(anew);
   } catch (problem) {
     if (mine !== generation) return;
-    asked.mark(parent, { busy: false, problem });
-    draw(false);
+    target.mark(parent, { busy: false, problem });
   }
+  draw(anew);
 }
 
 export type FirstRows = Pick<PayloadOf<"sessions.list">, "sessions" | "counts" | "nextCursor">;
@@ -151,46 +128,38 @@ export function showFirstRows(page: FirstRows): void {
   draw(true);
 }
 
+/** Reads changed rows, and notes that their parents have changed, too, because they count their children. */
 async function readRows(keys: readonly string[]): Promise<void> {
-  const mine = generation;
-  const asked = forest;
-  const chosen = asked.flat ? filters() : { includeArchived: wish.value.archived };
+  const [mine, target] = [generation, forest];
+  const chosen = target.flat ? filters() : { includeArchived: wish.value.archived };
   const request = { ...chosen, includeChildren: true, keys, limit: KEYS_MAX };
   // If the connection was lost, everything is read again after the reconnect.
   const page = await listSessions(request).catch(() => undefined);
   if (page === undefined || mine !== generation) return;
-  noteParents(keys, page.sessions);
+  for (const row of [...keys.map((key) => target.row(key)), ...page.sessions]) {
+    const parent = row?.spawnedBy;
+    // A parent that is not loaded may be below a row that is.
+    if (parent !== undefined && (!target.flat || target.row(parent) !== undefined)) news.add(parent);
+  }
   learnNames(page.sessions);
-  if (asked.learn(keys, page.sessions)) void readBranch(TOP, true);
+  if (target.learn(keys, page.sessions)) void readBranch(TOP, true);
   const held = holders.size > 0;
-  if (!held) forest.settle();
+  if (!held) target.settle();
   draw(!held);
 }
 
-/** Notes that the parents have changed, too, because their rows count their children. */
-function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
-  const parents = [...asked.map((key) => forest.row(key)), ...rows].map((row) => row?.spawnedBy);
-  for (const parent of parents) {
-    // A parent that is not loaded may be below a row that is.
-    if (parent === undefined || (forest.flat && forest.row(parent) === undefined)) continue;
-    news.add(parent);
-    tellNews();
-  }
-}
-
-const tellNews = batched(BATCH_MS, async () => {
+const readNews = batched(BATCH_MS, async () => {
   // Send only one request at a time. Otherwise an older answer about a row could be applied after a newer
   // one.
-  if (isReadingNews) return;
+  if (isReadingNews || news.size === 0) return;
   if (news.size > NEWS_MAX) return readAgain();
   const keys = [...news].slice(0, KEYS_MAX);
-  if (keys.length === 0) return;
   for (const key of keys) news.delete(key);
   isReadingNews = true;
   await readRows(keys).finally(() => {
     isReadingNews = false;
   });
-  if (news.size > 0) tellNews();
+  readNews();
 });
 
 const readCounts = batched(COUNTS_MS, async () => {
@@ -208,7 +177,7 @@ function readAgain(): void {
     else forest.drop(parent);
   }
   if (forest.branch(TOP) === undefined) void readBranch(TOP, true);
-  findRevealed();
+  void openAbove();
 }
 
 async function beginAnew(): Promise<void> {
@@ -217,7 +186,7 @@ async function beginAnew(): Promise<void> {
   forest = new Forest(isFlat());
   const read = readBranch(TOP, true);
   draw(false);
-  findRevealed();
+  void openAbove();
   await read;
 }
 
@@ -240,31 +209,23 @@ export function toggle(key: string, isOpen: boolean): void {
 
 /** Expands the ancestors of a session, so that it is visible in the tree. */
 export function reveal(key: string | undefined): void {
-  revealed = key;
   opening = key;
-  findRevealed();
+  void openAbove();
 }
 
-function findRevealed(): void {
-  if (revealed !== undefined) void openAbove(revealed);
-}
-
-async function openAbove(key: string): Promise<void> {
-  const mine = generation;
+async function openAbove(): Promise<void> {
+  const [mine, key] = [generation, opening];
   const above: string[] = [];
-  let at: string | undefined = key;
+  let at = key;
   while (at !== undefined && above.length < LEVELS_MAX) {
-    const row: ListedRow | undefined = forest.row(at) ?? (await rowOf(at));
-    if (mine !== generation || revealed !== key) return;
-    if (at === key) pinned = row;
-    pinnedRoot = at;
+    const row: ListedRow | undefined = forest.row(at) ?? (await readRow(at));
+    if (mine !== generation || opening !== key) return;
     at = row?.spawnedBy;
     if (at === undefined || above.includes(at)) break;
     above.push(at);
   }
-  const isWanted = opening === key && !forest.flat;
-  if (isWanted) opening = undefined;
-  if (!isWanted || above.every((one) => open.has(one))) return draw(false);
+  if (key === undefined || forest.flat) return;
+  opening = undefined;
   for (const one of above) {
     open.add(one);
     // Read the branch here, because it may not be visible, and only visible branches are read automatically.
@@ -273,13 +234,9 @@ async function openAbove(key: string): Promise<void> {
   draw(false);
 }
 
-async function rowOf(key: string): Promise<ListedRow | undefined> {
-  const found = await listSessions({ keys: [key], includeArchived: true }).catch(() => undefined);
-  return found?.sessions[0];
-}
-
-export function readMore(parent: string): void {
-  void readBranch(parent);
+async function readRow(key: string): Promise<ListedRow | undefined> {
+  const page = await listSessions({ keys: [key], includeArchived: true }).catch(() => undefined);
+  return page?.sessions[0];
 }
 
 /** Keeps the rows in place until `letGo` is called for the same reason. */
@@ -310,10 +267,9 @@ export function showNews(): void {
 /** Handles events of the gateway while the list is shown. Returns a function that ends this. */
 export function follow(): () => void {
   const ends = [
-    on("sessions", ({ key, change }) => {
-      if (change === "deleted" && pinned?.key === key) pinned = undefined;
+    on("sessions", ({ key }) => {
       news.add(key);
-      tellNews();
+      readNews();
       readCounts();
     }),
     whenConnected(readAgain),
@@ -349,7 +305,6 @@ effect(() => {
     filter("sessions", "");
     forest = new Forest(false);
     counts.value = undefined;
-    pinned = undefined;
     picture.value = UNREAD;
   });
 });

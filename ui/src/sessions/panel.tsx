@@ -3,15 +3,17 @@
 //      leave the document, and the Tab key reaches nothing inside a row.
 // SP2: if rows above the visible rows move, the visible rows stay in place. A new list starts at its top.
 
+import type { ComponentChildren, HTMLAttributes, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { searchMessages, searchName } from "../overlay.ts";
 import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
+import { useSize } from "../parts/size.ts";
 import { go } from "../route.ts";
-import { VirtualList } from "./virtual-list.tsx";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
 import { ROW_HEIGHT } from "./facts.ts";
@@ -23,7 +25,7 @@ import {
   holdForUse,
   letGo,
   picture,
-  readMore,
+  readBranch,
   reveal,
   showNews,
   toggle,
@@ -37,27 +39,14 @@ import { isFiltered, wish } from "./wish.ts";
 /** The line after the loaded rows of a branch, which loads the next page when it is drawn. */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
-  const read = (): void => readMore(parent);
+  const read = (): void => void readBranch(parent);
   useEffect(() => {
     if (problem === undefined) read();
   });
   return (
-    <div class="row session-more" role="presentation" style={lineStyle(level)}>
+    <div class="row soft session-more" role="presentation" style={lineStyle(level)}>
       {problem === undefined ? "Loading…" : <Button text="Could not load. Retry" onClick={read} />}
     </div>
-  );
-}
-
-/** Shows a button that moves rows to their new positions, if rows are kept in place. */
-function News() {
-  const count = unsettled.value;
-  if (count === 0) return null;
-  return (
-    <Button
-      text={count === 1 ? "Show 1 change" : `Show ${count} changes`}
-      class="session-news"
-      onClick={showNews}
-    />
   );
 }
 
@@ -74,30 +63,28 @@ function showMoves(
   lines: readonly ForestLine[],
   box: Element,
   scrolled: number,
-) {
+): void {
   if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   const places = new Map(before.map(({ key }, at) => [key, at]));
   const first = Math.floor(box.scrollTop / ROW_HEIGHT);
-  for (const [at, { key }] of lines
-    .slice(first, first + Math.ceil(box.clientHeight / ROW_HEIGHT))
-    .entries()) {
+  const seen = Math.ceil(box.clientHeight / ROW_HEIGHT);
+  lines.slice(first, first + seen).forEach(({ key }, at) => {
     const was = places.get(key);
     const fromY = was === undefined ? undefined : (was - first - at) * ROW_HEIGHT + scrolled;
-    if (fromY === 0) continue;
+    if (fromY === 0) return;
     const way = Math.max(-WAY_MAX_PX, Math.min(WAY_MAX_PX, fromY ?? 0));
     const frames = fromY === undefined ? { opacity: [0, 1] } : { translate: [`0 ${way}px`, "0 0"] };
     document.getElementById(rowId(key))?.animate(frames, MOTION);
-  }
+  });
 }
 
 /** Manages the scroll position: keeps visible rows in place, and scrolls to the selected row. */
 function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const box = useRef<HTMLDivElement>(null);
-  const before = useRef<readonly ForestLine[]>(lines);
+  /** The lines and the filters at the last change. If the filters differ now, the list scrolls to its top. */
+  const before = useRef({ lines, wish: wish.value });
   /** The last selected row to which the list has scrolled, or from which the reader has scrolled away. */
   const met = useRef<string | undefined>(undefined);
-  /** Search and filters at the last change. If they differ now, the list scrolls to its top. */
-  const wished = useRef(wish.value);
   const { moved } = picture.value;
   const leave = (): void => {
     met.current = selected;
@@ -105,52 +92,86 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const show = (at: number): void => {
     const element = box.current;
     if (element === null) return;
-    const top = at * ROW_HEIGHT;
-    const bottom = top + ROW_HEIGHT - element.clientHeight;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (bottom > element.scrollTop) element.scrollTop = bottom;
+    const bottom = (at + 1) * ROW_HEIGHT - element.clientHeight;
+    element.scrollTop = Math.min(Math.max(element.scrollTop, bottom), at * ROW_HEIGHT);
   };
   useLayoutEffect(() => {
     const element = box.current;
-    if (wished.current !== wish.value) {
-      wished.current = wish.value;
+    const last = before.current;
+    before.current = { lines, wish: wish.value };
+    if (element === null || last.lines === lines) return;
+    const { scrollTop, clientHeight } = element;
+    if (last.wish !== wish.value) {
       leave();
-      element?.scrollTo(0, 0);
-    } else if (element !== null && before.current !== lines) {
-      const { scrollTop, clientHeight } = element;
-      if (moved && scrollTop > 0) {
-        const first = Math.floor(scrollTop / ROW_HEIGHT);
-        const seen = Math.ceil(clientHeight / ROW_HEIGHT);
-        element.scrollTop += shiftOf(before.current, lines, first, seen) * ROW_HEIGHT;
-      }
-      showMoves(before.current, lines, element, element.scrollTop - scrollTop);
+      element.scrollTop = 0;
+      return;
     }
-    before.current = lines;
+    if (moved && scrollTop > 0) {
+      const first = Math.floor(scrollTop / ROW_HEIGHT);
+      const seen = Math.ceil(clientHeight / ROW_HEIGHT);
+      element.scrollTop += shiftOf(last.lines, lines, first, seen) * ROW_HEIGHT;
+    }
+    showMoves(last.lines, lines, element, element.scrollTop - scrollTop);
   }, [lines]);
   useEffect(() => {
     if (selected === undefined || met.current === selected) return;
     const at = lines.findIndex((line) => line.key === selected);
     if (at < 0) return;
-    met.current = selected;
+    leave();
     show(at);
   }, [lines, selected]);
-  const rowsInSight = (): number => Math.max(2, Math.floor((box.current?.clientHeight ?? 0) / ROW_HEIGHT));
-  return { box, show, leave, rowsInSight };
+  const pageRows = (): number => Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1);
+  return { box, show, leave, pageRows };
+}
+
+/** Number of rows that are drawn above and below the visible ones, so that quick scrolling shows no gaps. */
+const MARGIN_ROWS = 8;
+
+type VirtualListProps = HTMLAttributes<HTMLDivElement> & {
+  readonly box: RefObject<HTMLDivElement | null>;
+  readonly lines: readonly ForestLine[];
+  /** Draws one row. The row must be `ROW_HEIGHT` high and have a `key`. */
+  readonly draw: (line: ForestLine, index: number) => ComponentChildren;
+};
+
+/** Shows a long list: only the visible rows are in the document. */
+function VirtualList({ box, lines, draw, ...attributes }: VirtualListProps) {
+  const [sight, setSight] = useState({ top: 0, height: 600 });
+  const look = (element: HTMLElement): void =>
+    setSight({ top: element.scrollTop, height: element.clientHeight });
+  useSize(box, look);
+  const first = Math.max(0, Math.floor(sight.top / ROW_HEIGHT) - MARGIN_ROWS);
+  const end = Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + MARGIN_ROWS;
+  return (
+    <div ref={box} onScroll={(event) => look(event.currentTarget)} {...attributes}>
+      <div class="virtual-space" style={{ height: `${lines.length * ROW_HEIGHT}px` }} role="presentation">
+        <div
+          class="virtual-rows"
+          style={{ transform: `translateY(${first * ROW_HEIGHT}px)` }}
+          role="presentation"
+        >
+          {lines.slice(first, end).map((line, at) => draw(line, first + at))}
+        </div>
+      </div>
+    </div>
+  );
 }
 
 function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: string | undefined }) {
   const [chosen, setChosen] = useState<string>();
-  const { box, show, leave, rowsInSight } = useBox(lines, selected);
-  const indexOfKey = (key: string | undefined): number =>
-    key === undefined ? -1 : lines.findIndex((line) => line.key === key);
-  const active = [chosen, selected].map(indexOfKey).find((at) => at >= 0) ?? 0;
-  const press = (event: KeyboardEvent): void => {
-    const line = lines[active];
-    const deed = deedOf(pressed("rows", event), lines, active, rowsInSight() - 1);
-    if (deed === undefined || line === undefined) return;
-    event.preventDefault();
+  const { box, show, leave, pageRows } = useBox(lines, selected);
+  const places = [chosen, selected].map((key) => lines.findIndex((line) => line.key === key));
+  const active = places.find((at) => at >= 0) ?? 0;
+  const use = (): void => {
     leave();
     holdForUse();
+  };
+  const press = (event: KeyboardEvent): void => {
+    const line = lines[active];
+    const deed = deedOf(pressed("rows", event), lines, active, pageRows());
+    if (deed === undefined || line === undefined) return;
+    event.preventDefault();
+    use();
     if (deed.kind === "choose") go({ view: "sessions", key: line.key });
     else if (deed.kind === "turn") toggle(line.key, deed.open);
     else {
@@ -158,17 +179,11 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
       show(deed.at);
     }
   };
-  const isTree = wish.value.shape === "tree" && !isFiltered.value;
-  const draw = (index: number) => {
-    const line = lines[index];
-    if (line === undefined) return null;
+  const tree = wish.value.shape === "tree" && !isFiltered.value;
+  const draw = (line: ForestLine, index: number) => {
     if (line.kind === "more") return <More key={line.key} line={line} />;
-    const marks = { selected: line.key === selected, active: index === active, tree: isTree };
+    const marks = { selected: line.key === selected, active: index === active, tree };
     return <SessionRow key={line.key} line={line} {...marks} />;
-  };
-  const touch = (): void => {
-    leave();
-    holdForUse();
   };
   useEffect(() => () => letGo("pointer"), []);
   return (
@@ -177,12 +192,18 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
       class="session-frame"
       onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
       onPointerLeave={() => letGo("pointer")}
-      onTouchStart={touch}
-      onTouchMove={touch}
+      onTouchStart={use}
+      onTouchMove={use}
       onWheel={leave}
       onPointerDown={leave}
     >
-      <News />
+      {unsettled.value > 0 && (
+        <Button
+          text={`Show ${counted(unsettled.value, "change")}`}
+          class="primary small session-news"
+          onClick={showNews}
+        />
+      )}
       <VirtualList
         box={box}
         class="virtual-list session-list"
@@ -192,8 +213,8 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
         aria-label={isFiltered.value ? "Matching sessions" : "Sessions"}
         aria-activedescendant={rowId(lines[active]?.key ?? "")}
         onKeyDown={press}
-        count={lines.length}
-        row={draw}
+        lines={lines}
+        draw={draw}
       />
     </div>
   );
@@ -227,7 +248,8 @@ function Body({ selected }: { selected: string | undefined }) {
     ) : (
       <p class="empty">No sessions yet. Each conversation with an agent is a session: press New.</p>
     );
-  if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
+  if (first.kind === "more")
+    return <Awaited problem={first.problem} again={() => readBranch(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;
 }
 

@@ -24,7 +24,7 @@ function Used({ row, closed }: { row: ListedRow; closed: boolean }) {
   const all = below === undefined ? "" : `, with ${counted(below.sessions, "session")} below`;
   return (
     <span
-      class="session-used number"
+      class="end number session-used"
       title={`${used.toLocaleString()} tokens, ${exactMoney(cost)} since the last reset${all}`}
     >
       {below !== undefined && "all "}
@@ -45,9 +45,7 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
       aria-label={`${open ? "Close" : "Open"} ${name}`}
       onClick={() => toggle(key, !open)}
     >
-      <span class={open ? "turned" : ""} aria-hidden="true">
-        ▸
-      </span>
+      <span aria-hidden="true">{open ? "▾" : "▸"}</span>
     </button>
   );
 }

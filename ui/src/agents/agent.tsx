@@ -57,22 +57,27 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
 /** Shows the settings in force, for readers who have no form for them. */
 function Values({ agent }: { agent: AgentDetails }) {
   const { model, fallbackModels, sandbox, sources = {}, spawns, budget, program, workspace } = agent;
+  const { mode, backend, network } = sandbox;
   const isAcp = agent.runtime === "acp";
-  const fallbacks = fallbackModels.length === 0 ? "none" : fallbackModels.join(", then ");
-  const network = sandbox.mode === "off" ? "" : `, ${sandbox.network ? "with" : "without"} network`;
-  const backend = sandbox.mode === "off" ? "" : `, ${sandbox.backend}`;
-  const limits = budget === undefined ? "no limit" : budgetWords(agent).join("; ");
   const settings: readonly (readonly [name: string, path: string, value: ComponentChildren])[] = [
     isAcp
       ? ["Model", "", <>chosen by its program {program !== undefined && <Name as="code" text={program} />}</>]
       : ["Model", "model", <Name key="model" as="code" text={model} />],
-    ["Fallbacks", "fallbackModels", !isAcp && <Name text={fallbacks} />],
+    [
+      "Fallbacks",
+      "fallbackModels",
+      !isAcp && <Name text={fallbackModels.length === 0 ? "none" : fallbackModels.join(", then ")} />,
+    ],
     ["Thinking", "thinking", agent.thinking],
-    ["Sandbox", "sandbox.mode", `${sandbox.mode}${backend}${network}`],
+    [
+      "Sandbox",
+      "sandbox.mode",
+      mode === "off" ? mode : `${mode}, ${backend}, ${network ? "with" : "without"} network`,
+    ],
     [
       "Budget",
       budget?.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost",
-      agent.today !== undefined && limits,
+      agent.today !== undefined && (budget === undefined ? "no limit" : budgetWords(agent).join("; ")),
     ],
     ["Calls per run", "maxModelCalls", `at most ${agent.maxModelCalls.toLocaleString()}`],
     [
@@ -127,7 +132,7 @@ export function AgentPage(props: RowProps & { isOnly: boolean }) {
           ←
         </a>
         <AgentMark id={agent.id} />
-        <h2 id="agent-title" class="line">
+        <h2 id="agent-title" class="line fill agent-name">
           <Names agent={agent} />
         </h2>
         <Chat agent={agent} primary />

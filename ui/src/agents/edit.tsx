@@ -68,7 +68,7 @@ export function AddAgent({ taken }: { taken: readonly string[] }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button text="Add agent" class="primary" data-act="" onClick={() => setOpen(true)} />
+      <Button text="Add agent" class="primary end" data-act="" onClick={() => setOpen(true)} />
       {isOpen && <NewAgent taken={taken} onClose={() => setOpen(false)} />}
     </>
   );

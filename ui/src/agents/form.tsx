@@ -146,21 +146,15 @@ function Group(props: {
   entries: Entries;
   onChange: (entries: Readonly<Record<string, unknown>>) => void;
 }) {
-  const { title, fields, entries, onChange } = props;
-  const controls = (
-    <div class="agent-fields server-form">
-      <FormFields fields={fields} entries={entries} onChange={onChange} />
-    </div>
-  );
-  return title === "More settings" ? (
-    <details class="agent-group stack card">
-      <summary>{title}</summary>
-      {controls}
-    </details>
-  ) : (
-    <section class="agent-group stack card" aria-label={title}>
-      <h3>{title}</h3>
-      {controls}
-    </section>
+  const { title, ...fields } = props;
+  const [Box, Title] =
+    title === "More settings" ? (["details", "summary"] as const) : (["section", "h3"] as const);
+  return (
+    <Box class="agent-group stack card" aria-label={title}>
+      <Title>{title}</Title>
+      <div class="agent-fields server-form">
+        <FormFields {...fields} />
+      </div>
+    </Box>
   );
 }

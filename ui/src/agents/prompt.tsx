@@ -1,9 +1,9 @@
 // Shows what the model of an agent is told, part by part, with sizes.
 
-import { useState } from "preact/hooks";
 import type { AgentPrompt } from "../../../src/contract/methods/agents.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
+import { Fold } from "../parts/fold.tsx";
 import { counted, size, tokens } from "../parts/format.ts";
 import { Lines, Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -49,11 +49,5 @@ function Parts({ agentId }: { agentId: string }) {
 
 /** Shows the prompt of the agent's main session while it is unfolded. */
 export function Prompt({ agentId }: { agentId: string }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>what the model is told</summary>
-      {isOpen && <Parts agentId={agentId} />}
-    </details>
-  );
+  return <Fold line="what the model is told" inside={() => <Parts agentId={agentId} />} />;
 }

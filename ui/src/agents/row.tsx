@@ -8,7 +8,6 @@ import { Doing } from "../parts/doing.tsx";
 import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
-import { joinWords } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
 import { ModelChoice, mayEditAgents } from "./edit.tsx";
 import { mainSessionOf } from "./known.ts";
@@ -48,22 +47,11 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
   return (
     <>
       <Name text={name} />
-      {name !== id && <Name as="span" class="soft small agent-id" text={id} />}
+      {name !== id && <Name as="span" class="soft small" text={id} />}
       {isDefault && <span class="chip">default</span>}
       {runtime !== "built-in" && <span class="chip">{runtime.toUpperCase()}</span>}
     </>
   );
-}
-
-function workWords({ work }: AgentDetails): { state: string; text: string } {
-  const { running = 0, waiting = 0, queued = 0 } = work ?? {};
-  const words = [
-    running > 0 ? `${running} running` : "",
-    waiting > 0 ? `${waiting} waiting` : "",
-    queued > 0 ? `${queued} queued` : "",
-  ];
-  const state = running > 0 ? "running" : waiting > 0 ? "waiting" : queued > 0 ? "queued" : "idle";
-  return { state, text: joinWords(words, ", ") || "idle" };
 }
 
 /** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */
@@ -71,29 +59,28 @@ export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   const { dailyTokens, dailyCost } = budget;
   const describeUse = (spent: string | undefined, limit: string): string =>
     spent === undefined ? `at most ${limit} a day` : `${spent} of ${limit} today`;
-  return [
-    dailyCost === undefined
-      ? today && `${money(today.cost)} today`
-      : describeUse(today && money(today.cost), money(dailyCost)),
-    dailyTokens === undefined
-      ? today && `${tokens(today.totalTokens)} tokens`
-      : describeUse(today && tokens(today.totalTokens), `${tokens(dailyTokens)} tokens`),
-  ].filter((one) => one !== undefined);
+  const cost = today && money(today.cost);
+  const used = today && tokens(today.totalTokens);
+  const words = [
+    dailyCost === undefined ? cost && `${cost} today` : describeUse(cost, money(dailyCost)),
+    dailyTokens === undefined ? used && `${used} tokens` : describeUse(used, `${tokens(dailyTokens)} tokens`),
+  ];
+  return words.filter((one) => one !== undefined);
 }
 
 function isSpent({ budget, today }: AgentDetails): boolean {
-  if (budget === undefined || today === undefined) return false;
-  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
-  return today.totalTokens >= dailyTokens || today.cost >= dailyCost;
+  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget ?? {};
+  return today !== undefined && (today.totalTokens >= dailyTokens || today.cost >= dailyCost);
 }
 
 function Today({ agent }: { agent: AgentDetails }) {
   const { id, name = id, today, work } = agent;
-  const { state, text } = workWords(agent);
+  const states = (["running", "waiting", "queued"] as const).filter((state) => (work?.[state] ?? 0) > 0);
+  const words = states.map((state) => `${work?.[state]} ${state}`).join(", ");
   const failed = today?.failed ?? 0;
   return (
     <p class="line agent-today soft">
-      {work !== undefined && <State state={state} text={text} />}
+      {work !== undefined && <State state={states[0] ?? "idle"} text={words || "idle"} />}
       {budgetWords(agent).map((words) => (
         <span key={words}>{words}</span>
       ))}
@@ -125,7 +112,7 @@ export function Work({ agent, active }: RowProps) {
             </li>
           ))}
           {active.length > ACTIVE_MAX && (
-            <li class="line">
+            <li>
               <a href={sessionsHref(agent.id, "running")}>{active.length - ACTIVE_MAX} more</a>
             </li>
           )}
@@ -138,11 +125,11 @@ export function Work({ agent, active }: RowProps) {
 
 export function AgentRow(props: RowProps) {
   const { agent, onChange } = props;
-  const isOutside = agent.runtime !== "built-in";
+  const mayChoose = mayEditAgents() && agent.runtime === "built-in";
   return (
-    <li class="agent-row" data-item>
+    <li class="bar agent-row" data-item>
       <AgentMark id={agent.id} />
-      <div class="agent-main">
+      <div class="stack agent-main">
         <h3>
           <a class="line agent-name" href={hrefOf({ view: "agents", agentId: agent.id })}>
             <Names agent={agent} />
@@ -150,12 +137,9 @@ export function AgentRow(props: RowProps) {
         </h3>
         <Work {...props} />
       </div>
-      <div class="row agent-acts">
-        {mayEditAgents() && !isOutside ? (
-          <ModelChoice agent={agent} onSaved={onChange} />
-        ) : (
-          <Name as="span" class="soft" text={agent.model} />
-        )}
+      <div class="row end">
+        {mayChoose && <ModelChoice agent={agent} onSaved={onChange} />}
+        {!mayChoose && <Name as="span" class="soft" text={agent.model} />}
         <Chat agent={agent} />
       </div>
     </li>

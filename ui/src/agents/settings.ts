@@ -135,11 +135,9 @@ function entriesBelow(text: string, places: readonly Json5Place[], prefix: Path)
 export function entriesIn(text: string, agentId: string): { own: Entries | undefined; defaults: Entries } {
   const places = json5Places(text).filter(({ path }) => path[0] === "agents");
   const id = places.find(
-    ({ kind, path: [, list, , key, ...below], start, end }) =>
+    ({ kind, path, start, end }) =>
       kind === "text" &&
-      list === "list" &&
-      key === "id" &&
-      below.length === 0 &&
+      /^agents\.list\.\d+\.id$/.test(path.join(".")) &&
       entryOf(text.slice(start, end), true).toLowerCase() === agentId,
   );
   return {
@@ -150,11 +148,7 @@ export function entriesIn(text: string, agentId: string): { own: Entries | undef
 
 function typedValue({ type, list }: Field, entry: string): unknown {
   const text = entry.trim();
-  if (list === true)
-    return text
-      .split(",")
-      .map((one) => one.trim())
-      .filter((one) => one !== "");
+  if (list === true) return text.split(",").flatMap((one) => one.trim() || []);
   if (type === "boolean") return text === "true";
   if (type === "integer" || type === "number") {
     if (text === NO_LIMIT) return null;

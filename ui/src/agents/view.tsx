@@ -31,11 +31,9 @@ function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly 
 /** Returns what all agents have cost today, and how often they failed. Empty if the reader may not know. */
 function todayWords(agents: readonly AgentDetails[]): string {
   const days = agents.flatMap(({ today }) => today ?? []);
+  const cost = days.reduce((sum, day) => sum + day.cost, 0);
+  const failed = days.reduce((sum, day) => sum + day.failed, 0);
   if (days.length === 0) return "";
-  const [cost, failed] = [
-    days.reduce((sum, day) => sum + day.cost, 0),
-    days.reduce((sum, day) => sum + day.failed, 0),
-  ];
   return `${money(cost)} today${failed > 0 ? `, ${failed} failed` : ""}`;
 }
 
@@ -54,38 +52,34 @@ export function AgentsView() {
   const active = Map.groupBy(running.value?.sessions ?? [], (row) => row.agentId);
   const shown = agents.find(({ id }) => id === agentId);
   const rowOf = (agent: AgentDetails) => ({ agent, active: active.get(agent.id) ?? [], onChange: again });
-  if (read.value === undefined || shown !== undefined || agentId !== undefined)
-    return (
-      <div class="agents">
-        {shown !== undefined ? (
-          <AgentPage {...rowOf(shown)} isOnly={agents.length === 1} />
-        ) : read.value === undefined ? (
-          <Awaited {...read} />
-        ) : (
-          <p class="empty">
-            There is no such agent. <a href={hrefOf({ view: "agents" })}>All agents</a>
-          </p>
-        )}
-      </div>
-    );
   return (
     <div class="agents">
-      <div class="bar agents-bar">
-        <h2>Agents</h2>
-        <span class="soft number">{todayWords(agents)}</span>
-        {mayEditAgents() && <AddAgent taken={agents.map(({ id }) => id)} />}
-      </div>
-      {read.problem !== undefined && <Awaited {...read} />}
-      {agents.length === 0 ? (
-        <p class="empty">This token covers no agent. Sign in with another one.</p>
-      ) : (
-        <ul class="rows card" data-list aria-label="Agents">
-          {agents.map((agent) => (
-            <AgentRow key={agent.id} {...rowOf(agent)} />
-          ))}
-        </ul>
+      {(read.value === undefined || read.problem !== undefined) && <Awaited {...read} />}
+      {shown !== undefined && <AgentPage {...rowOf(shown)} isOnly={agents.length === 1} />}
+      {read.value !== undefined && agentId !== undefined && shown === undefined && (
+        <p class="empty">
+          There is no such agent. <a href={hrefOf({ view: "agents" })}>All agents</a>
+        </p>
       )}
-      <Models users={usersOf(agents)} />
+      {read.value !== undefined && agentId === undefined && (
+        <>
+          <div class="bar agents-bar">
+            <h2>Agents</h2>
+            <span class="soft number">{todayWords(agents)}</span>
+            {mayEditAgents() && <AddAgent taken={agents.map(({ id }) => id)} />}
+          </div>
+          {agents.length === 0 ? (
+            <p class="empty">This token covers no agent. Sign in with another one.</p>
+          ) : (
+            <ul class="rows card" data-list aria-label="Agents">
+              {agents.map((agent) => (
+                <AgentRow key={agent.id} {...rowOf(agent)} />
+              ))}
+            </ul>
+          )}
+          <Models users={usersOf(agents)} />
+        </>
+      )}
     </div>
   );
 }

@@ -122,7 +122,7 @@ export function ChainLabels({ chain: { chainId }, steps, around, onChoose }: Cha
         <bdi>{summaryOf(paths, around)}</bdi>
         {decisions.length > 0 && ` · ${counted(decisions.length, "decision")}`}
       </summary>
-      <ul aria-label="Sources">
+      <ul class="stack" aria-label="Sources">
         {paths.map((path) => (
           <Path key={`${path.label} ${path.source}`} path={path} around={around} onChoose={onChoose} />
         ))}
@@ -130,7 +130,7 @@ export function ChainLabels({ chain: { chainId }, steps, around, onChoose }: Cha
       {decisions.length > 0 && (
         <>
           <h3 id="chain-decisions">Decisions</h3>
-          <ul aria-labelledby="chain-decisions">
+          <ul class="stack" aria-labelledby="chain-decisions">
             {decisions.map((decision) => (
               <Decision key={decision.id} decision={decision} around={around} />
             ))}

@@ -18,20 +18,10 @@ function decide({ kind, ref }: AttentionItem, approves: boolean): Promise<unknow
 
 function take(item: AttentionItem, deed: Deed): Promise<unknown> {
   const { kind, ref, sessionKey = "" } = item;
-  switch (deed) {
-    case "approve":
-      return decide(item, true);
-    case "deny":
-      return decide(item, false);
-    case "retry":
-      return kind === "delivery" ? ask("deliveries.retry", { id: ref }) : ask("runs.retry", { runId: ref });
-    case "dismiss":
-      return kind === "delivery"
-        ? ask("deliveries.dismiss", { id: ref })
-        : ask("runs.dismiss", { runId: ref });
-    case "stop":
-      return ask("chat.abort", { sessionKey, runId: ref });
-  }
+  if (deed === "approve" || deed === "deny") return decide(item, deed === "approve");
+  if (deed === "stop") return ask("chat.abort", { sessionKey, runId: ref });
+  if (kind === "delivery") return ask(`deliveries.${deed}`, { id: ref });
+  return ask(`runs.${deed}`, { runId: ref });
 }
 
 /** Notices after the actions. A retry has none: its row shows it. */
@@ -53,18 +43,14 @@ function nameIn(item: AttentionItem): string {
 /** Acts on items one after the other, and reads the list again, also after an error. */
 export async function act(items: readonly AttentionItem[], deed: Deed): Promise<void> {
   const free = items.filter((item) => !busy.value.has(item.id) && item.actions.includes(deed));
-  const ids = new Set(free.map(({ id }) => id));
   busy.value = new Map([...busy.value, ...free.map(({ id }) => [id, deed] as const)]);
   const problems: unknown[] = [];
   const taken: AttentionItem[] = [];
-  for (const item of free) {
-    try {
-      await take(item, deed);
-      taken.push(item);
-    } catch (problem) {
-      problems.push(problem);
-    }
-  }
+  for (const item of free)
+    await take(item, deed).then(
+      () => taken.push(item),
+      (problem: unknown) => problems.push(problem),
+    );
   const done = DONE[deed];
   const [first] = taken;
   if (first !== undefined && done !== undefined)
@@ -74,7 +60,7 @@ export async function act(items: readonly AttentionItem[], deed: Deed): Promise<
     complain(others === 0 ? problems[0] : `${wordsOf(problems[0])} And ${others} more failed.`);
   }
   await readAgain();
-  busy.value = new Map([...busy.value].filter(([id]) => !ids.has(id)));
+  busy.value = new Map([...busy.value].filter(([id]) => free.every((item) => item.id !== id)));
 }
 
 const CHANGE_DOUBTS: Readonly<Partial<Record<Deed, string>>> = {

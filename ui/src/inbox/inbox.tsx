@@ -39,7 +39,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
   const older = rows.count - items.length;
   if (count === 0 && !triages) return null;
   return (
-    <section class={`inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
+    <section class={`stack inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
       <div class="row inbox-title">
         <h2 id={`inbox-${group}`} class="row">
           {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
@@ -63,23 +63,15 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
       {shown.length < entries.length && (
         <Button
           text={`Show ${entries.length - shown.length} more`}
-          class="quiet"
+          class="quiet at-start"
           onClick={() => setAll(true)}
         />
       )}
       {shown.length === entries.length && older > 0 && (
-        <p class="soft inbox-rest">{older} older ones are in the list of sessions.</p>
+        <p class="soft">{older} older ones are in the list of sessions.</p>
       )}
-      {snoozed > 0 && <Button text={`Show ${snoozed} snoozed`} class="quiet" onClick={wake} />}
+      {snoozed > 0 && <Button text={`Show ${snoozed} snoozed`} class="quiet at-start" onClick={wake} />}
     </section>
-  );
-}
-
-function NotifyButton() {
-  const state = notify.value;
-  if (state === "impossible") return null;
-  return (
-    <Button text="Notify me" data-act="" aria-pressed={state === "on"} onClick={() => void turnNotify()} />
   );
 }
 
@@ -140,8 +132,7 @@ export function Inbox() {
     else if (action === "snooze") snooze(entry.items, "hour");
     else if (entry.items.every(({ actions }) => actions.includes(action))) onDeed(entry.items, action);
   };
-  const shared = { open, onPeek, onKey, onDeed };
-  const use = { ...shared, filter, onFilter: setFilter, selected, onSelect: setSelected };
+  const use = { open, onPeek, onKey, onDeed, filter, onFilter: setFilter, selected, onSelect: setSelected };
   useFocus(frame, open);
   useMoves(frame);
   const isEmpty = groups.value?.every(({ count }) => count === 0) === true;
@@ -151,7 +142,14 @@ export function Inbox() {
         <p class="soft small inbox-hint">
           <kbd>?</kbd> shows the keys
         </p>
-        <NotifyButton />
+        {notify.value !== "impossible" && (
+          <Button
+            text="Notify me"
+            data-act=""
+            aria-pressed={notify.value === "on"}
+            onClick={() => void turnNotify()}
+          />
+        )}
         {INBOX_PARTS.map((Part, at) => (
           <Part key={at} />
         ))}

@@ -15,27 +15,19 @@ import { isSnoozed } from "./snooze.ts";
 const READ_AFTER_MS = 300;
 const NOTIFY_UNDER = "parley.notify";
 
-interface Read {
-  readonly groups?: readonly AttentionGroupRows[];
-  readonly problem?: unknown;
-}
-
-const read = signal<Read>({});
+const read = signal<{ groups?: readonly AttentionGroupRows[]; problem?: unknown }>({});
 export const groups = computed(() => read.value.groups);
 export const problem = computed(() => read.value.problem);
-
-function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
-  return groups.find(({ group }) => group === "needs_you");
-}
+const needs = computed(() => groups.value?.find(({ group }) => group === "needs_you"));
 
 export const needsCount = computed(() => {
-  const { count = 0, items = [] } = needs(read.value) ?? {};
+  const { count = 0, items = [] } = needs.value ?? {};
   return count - items.filter(isSnoozed).length;
 });
 
 const permissions = computed(() => {
-  const asked = needs(read.value)?.items.filter(({ kind }) => kind === "permission") ?? [];
-  return Map.groupBy(asked, ({ sessionKey = "" }) => sessionKey);
+  const requests = needs.value?.items.filter(({ kind }) => kind === "permission") ?? [];
+  return Map.groupBy(requests, ({ sessionKey = "" }) => sessionKey);
 });
 
 /** Returns the open permission requests of a session, oldest first. */
@@ -85,8 +77,9 @@ export async function turnNotify(): Promise<void> {
   if (notify.value === "blocked") complain("The browser blocks notifications of this page.");
 }
 
-function tellOf(before: Read, now: Read): void {
-  const [old, current] = [needs(before), needs(now)];
+/** Shows a notification of the items that need the reader and that were not in the list before. */
+function notifyOfNew(old: AttentionGroupRows | undefined): void {
+  const current = needs.value;
   if (notify.value !== "on" || old === undefined || current === undefined) return;
   // If the earlier list was cut, an older item is not new: it was only beyond the cut.
   const known = new Set(old.items.map(({ id }) => id));
@@ -118,9 +111,9 @@ export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
 const readInTurn = inTurn(async () => {
   try {
     const { groups } = await ask("attention.list", {});
-    const before = read.value;
+    const before = needs.value;
     read.value = { groups };
-    tellOf(before, { groups });
+    notifyOfNew(before);
   } catch (problem) {
     read.value = { ...read.value, problem };
   }

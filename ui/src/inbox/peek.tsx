@@ -49,11 +49,12 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
     await readAgain();
   };
   return (
-    <form class="row inbox-answer" onSubmit={send}>
+    <form class="row" onSubmit={send}>
       <textarea
         ref={field}
         aria-label="Your answer"
         placeholder="Answer…"
+        class="fill"
         rows={2}
         value={text}
         readOnly={busy}
@@ -132,7 +133,11 @@ function Last({ item, answers }: PeekProps) {
   );
 }
 
-const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "soft" };
+const DIFF_CLASSES: Readonly<Record<string, string>> = {
+  "+": "tone-good toned",
+  "-": "tone-bad toned",
+  "@": "soft",
+};
 
 function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionItem }) {
   return (
@@ -142,7 +147,7 @@ function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionI
         <figcaption class="soft">
           <Name text={title} />
         </figcaption>
-        <pre class="sunken inbox-diff">
+        <pre class="sunken">
           {diff.split("\n").map((line, at) => (
             <bdi key={at} class={DIFF_CLASSES[line.charAt(0)]}>{`${line}\n`}</bdi>
           ))}

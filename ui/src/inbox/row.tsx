@@ -38,18 +38,17 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
-function About({ item }: { item: AttentionItem }) {
-  const { kind, state = "", attempt, agentId = "" } = item;
+/** Says which agent failed, if its name is not that of the item, and how often the run was tried. */
+function Attempts({ item }: { item: AttentionItem }) {
+  const { kind, state, attempt, agentId = "" } = item;
   const isFailed = kind === "run" && toneOf(item) === "bad";
-  const words = attempt === undefined ? "" : `attempt ${attempt}`;
+  const words = isFailed ? `failed again (attempt ${attempt})` : `attempt ${attempt}`;
   return (
     <>
       {isFailed && !itemName(item).startsWith(agentId) && (
         <Name as="span" class="soft" text={agentName(agentId)} />
       )}
-      {words !== "" && state !== "ok" && (
-        <span class="soft">{isFailed ? `failed again (${words})` : words}</span>
-      )}
+      {attempt !== undefined && state !== "ok" && <span class="soft">{words}</span>}
     </>
   );
 }
@@ -85,12 +84,13 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
     setAnswers(answers + 1);
   };
   const name = isOne ? itemName(item) : summary;
+  const below = isOne ? summary : namesIn(items.map(itemName));
   // The details of a permission request have its buttons.
   const single = kind === "permission" && open ? [] : item.actions;
   const actions = isOne ? single : deedsForAll(items);
   const isBusy = items.some((one) => busy.value.has(one.id));
   const held = isBusy || moved.value.has(id);
-  const expands = { "aria-expanded": open, "aria-controls": open ? belowId : undefined };
+  const expands = { "aria-expanded": open, "aria-controls": open ? belowId : undefined, onClick: turn };
   return (
     <li
       data-item
@@ -109,59 +109,45 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
               <Name text={name} title={sessionKey} />
             </a>
           ) : (
-            <Button
-              text={<Name text={name} />}
-              class="plain inbox-link"
-              data-row={id}
-              {...expands}
-              onClick={turn}
-            />
+            <Button text={<Name text={name} />} class="plain inbox-link" data-row={id} {...expands} />
           )}
-          {isOne ? (
-            <>
-              <Waits item={item} />
-              <About item={item} />
-            </>
-          ) : (
-            <span class="inbox-times">×{items.length}</span>
-          )}
+          {isOne && <Waits item={item} />}
+          {isOne && <Attempts item={item} />}
+          {!isOne && <span class="soft">×{items.length}</span>}
         </p>
-        <Time class="inbox-age small" at={item.since} as="age" />
+        <Time class="number soft small" at={item.since} as="age" />
         <div class="inbox-actions">
           {isOne && code !== undefined && actions.includes("retry") && (
             <Fix code={code} agentId={agentId} sessionKey={sessionKey} />
           )}
-          {actions.map((action) => (
-            <Button
-              text={
-                action === "retry" && busy.value.get(item.id) === action
-                  ? "Retrying…"
-                  : `${DEED_WORDS[action]}${isOne ? "" : " all"}`
-              }
-              key={action}
-              class={styleOf(action)}
-              aria-busy={action !== "answer" && isBusy}
-              aria-disabled={action !== "answer" && held}
-              aria-label={isOne ? `${DEED_WORDS[action]} ${safeLine(name)}` : undefined}
-              onClick={() => (action === "answer" ? answer() : held || use.onDeed(items, action))}
-            />
-          ))}
+          {actions.map((action) => {
+            const isRetrying = action === "retry" && busy.value.get(item.id) === action;
+            return (
+              <Button
+                text={isRetrying ? "Retrying…" : `${DEED_WORDS[action]}${isOne ? "" : " all"}`}
+                key={action}
+                class={styleOf(action)}
+                aria-busy={action !== "answer" && isBusy}
+                aria-disabled={action !== "answer" && held}
+                aria-label={isOne ? `${DEED_WORDS[action]} ${safeLine(name)}` : undefined}
+                onClick={() => (action === "answer" ? answer() : held || use.onDeed(items, action))}
+              />
+            );
+          })}
           <Button
             text={<span aria-hidden="true">{open ? "▴" : "▾"}</span>}
             class="quiet inbox-more"
             {...expands}
             aria-label={isOne ? `Peek ${safeLine(name)}` : `Show all ${items.length}`}
             title={isOne ? "Peek (Space)" : undefined}
-            onClick={turn}
           />
         </div>
       </div>
-      {!open && isOne && summary !== name && (
-        <p class={`cut inbox-summary ${kind === "permission" ? "whole" : ""}`}>
-          <Summary item={item} />
+      {!open && below !== name && (
+        <p class={`cut inbox-summary ${isOne && kind === "permission" ? "whole" : ""}`}>
+          {isOne ? <Summary item={item} /> : <Name text={below} />}
         </p>
       )}
-      {!open && !isOne && <Name as="p" class="cut inbox-summary" text={namesIn(items.map(itemName))} />}
       {open && isOne && <Peek item={item} id={belowId} answers={answers} />}
       {open && !isOne && (
         <ul class="inbox-rows rows card" id={belowId}>

@@ -110,7 +110,7 @@ export function SelectionBar({ items, use }: Props) {
   const chosen = items.filter(({ id }) => selected.has(id));
   const isBusy = chosen.some(({ id }) => busy.value.has(id));
   return (
-    <div class="bar inbox-selection" role="toolbar" aria-label="Selected rows">
+    <div class="bar card inbox-selection" role="toolbar" aria-label="Selected rows">
       <label>
         <input
           type="checkbox"

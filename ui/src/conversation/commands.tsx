@@ -2,7 +2,7 @@
 // CM1: it lists the commands that the gateway knows and the token may give.
 
 import "./commands.css";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { COMMANDS, rightsFor } from "../../../src/core/rules/command.ts";
 import { coversAll, may } from "../gateway.ts";
 import { useMenu } from "../parts/listbox.tsx";
@@ -24,9 +24,7 @@ export function useCommands(text: string, write: (text: string) => void) {
   const [closedFor, setClosedFor] = useState<string>();
   // A closed menu stays closed while the reader continues the same text.
   const isClosed = closedFor !== undefined && text.startsWith(closedFor);
-  useEffect(() => {
-    if (!isClosed) setClosedFor(undefined);
-  }, [isClosed]);
+  if (closedFor !== undefined && !isClosed) setClosedFor(undefined);
   return useMenu({
     ...{ label: "Commands", class: "commands", options: isClosed ? [] : commandsFor(text) },
     draw: ({ usage, description }) => (

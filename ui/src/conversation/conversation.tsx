@@ -3,6 +3,7 @@
 import { Button } from "../parts/button.tsx";
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { agentIn } from "../agents/face.ts";
 import { linkState } from "../gateway.ts";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
@@ -56,25 +57,25 @@ function ToLatest({ reader }: { reader: SessionReader }) {
 
 function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOlder: () => void }) {
   const { thread, isEmpty, isClosed, onOlder } = props;
-  if (thread.nextBefore === undefined)
-    return isEmpty ? (
-      <div class="empty">
-        {thread.sessionId === undefined ? (
-          <p>
-            There is no session <Name text={nameOf(thread.sessionKey)} /> yet. Your first message starts it.
-          </p>
-        ) : (
-          <p>No messages yet</p>
-        )}
-        {!isClosed && <Examples sessionKey={thread.sessionKey} />}
-      </div>
-    ) : (
-      <p class="beginning soft">Start of the conversation</p>
+  const { nextBefore, sessionId, sessionKey } = thread;
+  if (nextBefore !== undefined)
+    return (
+      <p class="beginning small">
+        <Button text="Older messages" class="quiet" onClick={onOlder} />
+      </p>
     );
+  if (!isEmpty) return <p class="beginning small soft">Start of the conversation</p>;
   return (
-    <p class="beginning">
-      <Button text="Older messages" class="quiet" onClick={onOlder} />
-    </p>
+    <div class="empty">
+      {sessionId === undefined ? (
+        <p>
+          There is no session <Name text={nameOf(sessionKey)} /> yet. Your first message starts it.
+        </p>
+      ) : (
+        <p>No messages yet</p>
+      )}
+      {!isClosed && <Examples sessionKey={sessionKey} />}
+    </div>
   );
 }
 
@@ -84,7 +85,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
   const { sessionKey, sessionId } = thread;
-  const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(sessionKey)?.[1] ?? "agent";
+  const agentId = thread.now?.session.agentId ?? (agentIn(sessionKey) || "agent");
   const target = reader.jump.value.messageId;
   const session = useMemo(
     () => ({ sessionKey, sessionId, agentId, target }),
@@ -122,7 +123,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
               thread.nextAfter === undefined ? (
                 <Tail reader={reader} />
               ) : (
-                <p class="beginning">
+                <p class="beginning small">
                   <Button text="Newer messages" class="quiet" onClick={() => reader.newer()} />
                 </p>
               )

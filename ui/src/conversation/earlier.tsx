@@ -1,7 +1,7 @@
 // Shows the earlier conversations of a session, each of which a reset ended: a list of them, and each of
 // them, read-only.
 
-import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { ask } from "../gateway.ts";
 import { Button } from "../parts/button.tsx";
@@ -42,10 +42,7 @@ export interface EarlierPlace {
 /** `target`: the message to begin with, which is marked. */
 function Transcript({ sessionId, target }: { sessionId: string; target: string | undefined }) {
   const { sessionKey, agentId } = useContext(OpenSession);
-  const session = useMemo(
-    () => ({ sessionKey, sessionId, agentId, target, isEarlier: true }),
-    [sessionKey, sessionId, agentId, target],
-  );
+  const session = { sessionKey, sessionId, agentId, target, isEarlier: true };
   const [place, setPlace] = useState<{ around?: string; before?: string; after?: string }>(
     optional({ around: target }),
   );

@@ -16,10 +16,11 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName } from "../parts/names.ts";
 import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { joinWords } from "../parts/words.ts";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
-import { lastChain, type Thread } from "./thread.ts";
+import { lastChain, type Now, type Thread } from "./thread.ts";
 
 async function copyKey(key: string): Promise<void> {
   try {
@@ -30,17 +31,14 @@ async function copyKey(key: string): Promise<void> {
   }
 }
 
-function Figures({ thread }: { thread: Thread }) {
-  const { now } = thread;
-  if (now === undefined) return null;
-  const { totalTokens, contextTokens, contextUsed, cost } = now.session;
+function Figures({ row: { totalTokens, contextTokens, contextUsed, cost } }: { row: Now["session"] }) {
   const ofWindow = contextTokens === null ? "" : ` of ${tokens(contextTokens)}`;
+  const context = contextUsed > 0 ? `${tokens(contextUsed)}${ofWindow} in context` : "";
   return (
     <>
       {totalTokens > 0 && (
         <span title="Tokens: in the model's context now, and used in total">
-          {contextUsed > 0 ? `${tokens(contextUsed)}${ofWindow} in context · ` : ""}
-          {`${tokens(totalTokens)} tokens`}
+          {joinWords([context, `${tokens(totalTokens)} tokens`])}
         </span>
       )}
       {cost > 0 && (
@@ -112,7 +110,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
             {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}
           </span>
         )}
-        <Figures thread={thread} />
+        {row !== undefined && <Figures row={row} />}
         {row?.spawnedBy !== undefined && (
           <span>
             from <SessionLink sessionKey={row.spawnedBy} />

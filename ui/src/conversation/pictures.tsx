@@ -58,19 +58,18 @@ function problemOfAll(pictures: number, chars: number): string | undefined {
   return `The pictures of a message must be smaller than ${size((most * 3) / 4)} together.`;
 }
 
-function charsOf(pictures: readonly Picture[]): number {
-  return pictures.reduce((sum, { content }) => sum + content.length, 0);
-}
-
 /** Adds files to the unsent pictures. If one of them can't be sent, throws the reason. */
 export async function addPictures(sessionKey: string, files: readonly File[]): Promise<void> {
-  const before = picturesOf(sessionKey);
-  const bytes = files.reduce((sum, file) => sum + file.size, 0);
+  const check = (pictures: readonly Picture[], more: readonly File[]): void => {
+    const bytes = more.reduce((sum, file) => sum + file.size, 0);
+    const chars = pictures.reduce((sum, { content }) => sum + content.length, 0) + (bytes * 4) / 3;
+    const problem =
+      more.map(problemOf).find((one) => one !== undefined) ??
+      problemOfAll(pictures.length + more.length, chars);
+    if (problem !== undefined) throw new Error(problem);
+  };
   // Check before reading the files, because a folder of photos would not fit into memory.
-  const problem =
-    files.map(problemOf).find((one) => one !== undefined) ??
-    problemOfAll(before.length + files.length, charsOf(before) + (bytes * 4) / 3);
-  if (problem !== undefined) throw new Error(problem);
+  check(picturesOf(sessionKey), files);
   const added = await Promise.all(
     files.map(async (file): Promise<Picture> => {
       count += 1;
@@ -79,8 +78,7 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
   );
   const all = [...picturesOf(sessionKey), ...added];
   // Check again, because other pictures may have been added while the files were read.
-  const tooMuch = problemOfAll(all.length, charsOf(all));
-  if (tooMuch !== undefined) throw new Error(tooMuch);
+  check(all, []);
   keepPictures(sessionKey, all);
 }
 

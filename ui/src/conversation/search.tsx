@@ -27,15 +27,14 @@ type Author = PayloadOf<"sessions.search">["hits"][number]["author"];
 
 /** Shows the author of a message with the same words as the conversation view. */
 function ByAuthor({ author: { kind, name, sessionKey } }: { author: Author }) {
-  if (kind === "session" && sessionKey !== undefined) {
-    return (
-      <span class="soft">
-        sent by <SessionLink sessionKey={sessionKey} />
-      </span>
-    );
-  }
+  const isSession = kind === "session" && sessionKey !== undefined;
   const who = kind === "agent" || kind === "person" ? (name ?? AUTHORS[kind]) : AUTHORS[kind];
-  return <Name as="span" class="soft" text={who} />;
+  return (
+    <span class="soft">
+      {isSession ? "sent by " : <Name text={who} />}
+      {isSession && <SessionLink sessionKey={sessionKey} />}
+    </span>
+  );
 }
 
 function Excerpt({ text, query }: { text: string; query: string }) {
@@ -61,7 +60,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
                 <SessionLink sessionKey={sessionKey} />
                 <ByAuthor author={author} />
                 {earlier === true && <span class="chip">before a reset</span>}
-                <Time class="soft" at={timestamp} as="ago" />
+                <Time class="end soft" at={timestamp} as="ago" />
               </div>
               <a
                 class="search-text"
@@ -69,7 +68,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
                   view: "sessions",
                   key: sessionKey,
                   messageId,
-                  ...(earlier === true ? { sessionId } : {}),
+                  sessionId: earlier === true ? sessionId : undefined,
                 })}
                 onClick={onClose}
               >

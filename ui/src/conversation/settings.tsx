@@ -1,14 +1,15 @@
 // The settings of a session: title, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { INSTRUCTIONS_CHARS_MAX } from "../../../src/core/shapes/session.ts";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { type Field, SchemaForm, type Texts } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -17,7 +18,20 @@ import { go } from "../route.ts";
 import type { Now } from "./thread.ts";
 
 type Row = Now["session"];
-type Question = "reset" | "delete";
+
+const QUESTIONS = {
+  reset: {
+    title: "Reset this session?",
+    action: "Reset",
+    text: " starts an empty conversation. Its runs are stopped; its settings stay.",
+  },
+  delete: {
+    title: "Delete this session?",
+    action: "Delete",
+    text: " is deleted with its conversation. Its runs and those of its sub-agents are stopped.",
+  },
+} as const;
+type Question = keyof typeof QUESTIONS;
 
 type Policy = NonNullable<Row["sendPolicy"]> | "";
 
@@ -28,12 +42,12 @@ const POLICIES: readonly Option<Policy>[] = [
 ];
 
 function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onClose: () => void }) {
-  const reset = about === "reset";
+  const { text, ...question } = QUESTIONS[about];
   const confirm = async (): Promise<void> => {
     try {
-      await ask(reset ? "sessions.reset" : "sessions.delete", { key: row.key });
+      await ask(`sessions.${about}`, { key: row.key });
       // Say nothing here after a reset, because the conversation shows a notice.
-      if (reset) return;
+      if (about === "reset") return;
       say("Session deleted.");
       go({ view: "sessions" });
     } catch (error) {
@@ -41,17 +55,10 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
     }
   };
   return (
-    <Confirm
-      title={reset ? "Reset this session?" : "Delete this session?"}
-      action={reset ? "Reset" : "Delete"}
-      onConfirm={() => void confirm()}
-      onClose={onClose}
-    >
+    <Confirm {...question} onConfirm={() => void confirm()} onClose={onClose}>
       <p>
-        <bdi>{safeText(nameOf(row.key))}</bdi>
-        {reset
-          ? " starts an empty conversation. Its runs are stopped; its settings stay."
-          : " is deleted with its conversation. Its runs and those of its sub-agents are stopped."}
+        <Name text={nameOf(row.key)} />
+        {text}
       </p>
     </Confirm>
   );
@@ -59,37 +66,25 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
 
 /** `before`: the session's instructions for its model. */
 function Fields({ row, before, onClose }: { row: Row; before: string; onClose: () => void }) {
-  const shared = { setting: true, placeholder: "" } as const;
+  const text = { setting: true, placeholder: "" } as const;
+  const title = { name: "label", title: "Title", maxChars: LABEL_CHARS_MAX, default: row.label ?? "" };
+  const instructions = { name: "instructions", title: "Instructions for the model in this session" };
+  const policy = { name: "policy", title: "Sending to this session", default: row.sendPolicy ?? "" };
   const fields: readonly Field[] = [
-    { ...shared, name: "label", title: "Title", maxChars: LABEL_CHARS_MAX, default: row.label ?? "" },
-    {
-      ...{ ...shared, name: "instructions", title: "Instructions for the model in this session" },
-      ...{ lines: 4, maxChars: INSTRUCTIONS_CHARS_MAX, default: before },
-    },
-    {
-      ...{ ...shared, name: "policy", title: "Sending to this session" },
-      ...{ type: "choice", choices: POLICIES, default: row.sendPolicy ?? "" },
-    },
+    { ...text, ...title },
+    { ...text, ...instructions, lines: 4, maxChars: INSTRUCTIONS_CHARS_MAX, default: before },
+    ...(may("operator.admin") ? [{ ...policy, type: "choice", choices: POLICIES } as const] : []),
   ];
-  const save = async ({ label = "", instructions = "", policy }: Texts): Promise<void> => {
-    await ask("sessions.patch", {
-      key: row.key,
-      ...(label.trim() === (row.label ?? "") ? {} : { label: label.trim() || null }),
-      ...(instructions === before ? {} : { instructions: instructions.trim() || null }),
-      ...(policy === undefined || policy === (row.sendPolicy ?? "")
-        ? {}
-        : { sendPolicy: (policy as Policy) || null }),
-    });
+  const save = async ({ label = "", instructions = "", policy = row.sendPolicy ?? "" }: Texts) => {
+    const changes = {
+      label: label.trim() === (row.label ?? "") ? undefined : label.trim() || null,
+      instructions: instructions === before ? undefined : instructions.trim() || null,
+      sendPolicy: policy === (row.sendPolicy ?? "") ? undefined : (policy as Policy) || null,
+    };
+    await ask("sessions.patch", { key: row.key, ...optional(changes) });
     onClose();
   };
-  return (
-    <SchemaForm
-      action="Save"
-      fields={may("operator.admin") ? fields : fields.filter(({ name }) => name !== "policy")}
-      onSubmit={save}
-      onClose={onClose}
-    />
-  );
+  return <SchemaForm action="Save" fields={fields} onSubmit={save} onClose={onClose} />;
 }
 
 export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {

@@ -54,14 +54,9 @@ function Working({ run: { state, hold }, retry }: { run: Run; retry: string | un
 
 function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) {
   const { runId, text, provenance, senderName, steer } = one;
-  const message = {
-    id: runId,
-    role: "user",
-    content: [],
-    timestamp: 0,
-    ...optional({ provenance, senderName }),
-  } as const;
   const { sessionKey } = thread;
+  const author = optional({ provenance, senderName });
+  const message: Message = { id: runId, role: "user", content: [], timestamp: 0, ...author };
   return (
     <li class="stack entry entry-queued">
       <Byline origin={originOf(message, thread.runs[runId], "")} />
@@ -135,33 +130,27 @@ export function Tail({ reader }: { reader: SessionReader }) {
   const thread = reader.thread.value;
   const active = useLives(reader);
   if (thread === undefined) return null;
+  const { now, runs, sessionKey } = thread;
   const last = thread.messages.at(-1);
-  const running = currentRun(thread);
-  const asked = permissionsOf(thread.sessionKey);
-  const queue = thread.now?.queue ?? [];
+  const [runId, run] = currentRun(thread) ?? [];
+  const requests = permissionsOf(sessionKey);
+  const { value: retry } = reader.retry;
   return (
     <ol class="entries entries-tail" aria-label="In progress">
-      {[...active].map(([runId, lives]) => (
-        <Speaking key={runId} lives={lives} headed={last?.runId !== runId || last.role === "user"} />
+      {[...active].map(([id, lives]) => (
+        <Speaking key={id} lives={lives} headed={last?.runId !== id || last.role === "user"} />
       ))}
-      {asked.length > 0 && (
-        <li class="entry-working entry-asked">
-          <State state="waiting" text={awaitedPermission(asked)} tone="warn" />
-          <Asked items={asked} />
+      {requests.length > 0 && (
+        <li class="entry-working">
+          <State state="waiting" text={awaitedPermission(requests)} tone="warn" />
+          <Asked items={requests} />
         </li>
       )}
-      {(active.size === 0 || running?.[1].hold !== undefined) &&
-        asked.length === 0 &&
-        running !== undefined && (
-          <Working
-            run={running[1]}
-            retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}
-          />
-        )}
-      {thread.now !== undefined && (
-        <Failure row={thread.now.session} run={thread.runs[thread.now.session.failure?.runId ?? ""]} />
+      {requests.length === 0 && run !== undefined && (active.size === 0 || run.hold !== undefined) && (
+        <Working run={run} retry={retry?.runId === runId ? retry?.words : undefined} />
       )}
-      {queue.map((one) => (
+      {now !== undefined && <Failure row={now.session} run={runs[now.session.failure?.runId ?? ""]} />}
+      {now?.queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}
     </ol>

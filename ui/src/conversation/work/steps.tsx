@@ -28,20 +28,16 @@ function Group({ group, running }: { group: readonly Step[]; running: Going }) {
   const { target } = useContext(OpenSession);
   const [step] = group;
   if (step === undefined) return null;
-  if (group.length > 1)
+  const spawns = group.filter(isSpawn);
+  if (spawns.length > 1)
     return (
       <li>
-        <Spawns steps={group.filter(isSpawn)} running={running !== false} />
+        <Spawns steps={spawns} running={running !== false} />
       </li>
     );
-  const marked = step.messageId === target;
+  const marks = step.messageId === target ? ({ class: "entry-marked", "aria-current": "true" } as const) : {};
   return (
-    <li
-      data-id={step.id}
-      data-message={step.messageId}
-      class={marked ? "entry-marked" : undefined}
-      aria-current={marked ? "true" : undefined}
-    >
+    <li data-id={step.id} data-message={step.messageId} {...marks}>
       {step.kind === "thought" ? <ThoughtRow text={step.text} /> : <CallRow step={step} running={running} />}
     </li>
   );

@@ -17,28 +17,28 @@ const TYPED_MS = 200;
 const Fields = lazy(async () => (await import("./filters.tsx")).Fields);
 
 function Search() {
-  const typed = useMemo(
-    () =>
-      settled<string>(TYPED_MS, (search) => search.trim() !== wish.value.search.trim() && want({ search })),
-    [],
-  );
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
-  const listOf = () => input.current?.closest(".sessions")?.querySelector<HTMLElement>("[data-list]");
+  const typed = useMemo(
+    () =>
+      settled<string>(TYPED_MS, (text) => text.trim() !== wish.value.search.trim() && want({ search: text })),
+    [],
+  );
+  const findList = () => input.current?.closest(".sessions")?.querySelector<HTMLElement>("[data-list]");
   /** Goes to the matches of a text. If there are none, searches the messages for it. */
   const enter = async (text: string): Promise<void> => {
     await want({ search: text });
     const [first] = picture.value.lines;
     // The matches did not come, or the text was changed meanwhile.
     if (first?.kind === "more" || wish.value.search.trim() !== text) return;
-    if (first !== undefined) listOf()?.focus();
+    if (first !== undefined) findList()?.focus();
     else if (has("sessions.search")) searchMessages(text);
   };
   const press = (event: KeyboardEvent & { currentTarget: HTMLInputElement }): void => {
     const action = pressed("rows", event);
     const text = event.currentTarget.value.trim();
     if (action === "choose" && text !== "") void enter(text);
-    else if (listOf() != null || (action !== "next" && action !== "choose")) return;
+    else if (findList() != null || (action !== "next" && action !== "choose")) return;
     // Without a list, the key must not move the focus to a list elsewhere in the view.
     event.preventDefault();
   };
@@ -68,12 +68,8 @@ function Filters() {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const { kind, agentId, archived, only } = wish.value;
-  const chosen = [
-    only && ONLY_WORDS[only],
-    kind,
-    agentId && agentName(agentId),
-    archived && "Archived",
-  ].filter(Boolean);
+  const chosen = [only && ONLY_WORDS[only], kind, agentId && agentName(agentId), archived && "Archived"];
+  const names = chosen.filter(Boolean).join(", ");
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: Escape and the focus leave the menu
     <div
@@ -99,7 +95,7 @@ function Filters() {
           setOpen(!open);
         }}
       >
-        Filters{chosen.length > 0 && `: ${safeLine(chosen.join(", "))}`}
+        {names === "" ? "Filters" : `Filters: ${safeLine(names)}`}
       </button>
       {open && (
         // The menu takes the focus of clicks between its fields.

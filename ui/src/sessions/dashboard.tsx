@@ -57,9 +57,10 @@ function Items(props: { title: string; calm: string; items: readonly AttentionIt
 function Today() {
   const read = useReading("agents", () => ask("agents.describe"));
   useNews("attention", () => void read.again());
-  const known = (read.value?.agents ?? []).flatMap(({ id, today }) => (today ? [{ id, ...today }] : []));
+  const known = read.value?.agents.flatMap(({ id, today }) => (today ? { id, ...today } : [])) ?? [];
   const days = known.filter(({ totalTokens, failed }) => totalTokens > 0 || failed > 0);
   if (known.length === 0) return null;
+  days.sort((a, b) => b.cost - a.cost || b.totalTokens - a.totalTokens);
   return (
     <section class="card" aria-label="Today">
       <h2 class="row">
@@ -70,18 +71,15 @@ function Today() {
       </h2>
       {days.length === 0 && <p class="soft">No agent has worked today.</p>}
       <ul class="rows">
-        {days
-          .toSorted((a, b) => b.cost - a.cost || b.totalTokens - a.totalTokens)
-          .slice(0, SHOWN_MAX)
-          .map(({ id, cost, failed }) => (
-            <li key={id} class="bar">
-              <a class="row cut fill" href={hrefOf({ view: "agents", agentId: id })}>
-                <Agent id={id} />
-              </a>
-              {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}
-              <Cost class="number" usd={cost} />
-            </li>
-          ))}
+        {days.slice(0, SHOWN_MAX).map(({ id, cost, failed }) => (
+          <li key={id} class="bar">
+            <a class="row cut fill" href={hrefOf({ view: "agents", agentId: id })}>
+              <Agent id={id} />
+            </a>
+            {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}
+            <Cost class="number" usd={cost} />
+          </li>
+        ))}
       </ul>
     </section>
   );

@@ -17,26 +17,6 @@ const KINDS: readonly Option<Wish["kind"]>[] = [
   ...SESSION_KINDS.map((one) => (one === "other" ? ([one, "chat, sub-agent, other"] as const) : one)),
 ];
 
-function Shape() {
-  const { shape } = wish.value;
-  const button = (one: Wish["shape"], text: string, title: string) => (
-    <Button
-      text={text}
-      aria-pressed={shape === one}
-      title={title}
-      data-act={`Sessions as a ${one}`}
-      onClick={() => want({ shape: one })}
-    />
-  );
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="joined" role="group" aria-label="Layout">
-      {button("tree", "Tree", "Sessions below those that spawned them")}
-      {button("list", "List", "All sessions, newest first")}
-    </div>
-  );
-}
-
 const ONLY = [
   ["", "All", "All sessions"],
   ["running", ONLY_WORDS.running, "Sessions with a running, waiting or queued run"],
@@ -44,45 +24,41 @@ const ONLY = [
   ["mine", ONLY_WORDS.mine, "Sessions to which your token sent a message"],
 ] as const;
 
-function Only() {
+const SHAPES = [
+  ["tree", "Tree", "Sessions below those that spawned them"],
+  ["list", "List", "All sessions, newest first"],
+] as const;
+
+export function Fields() {
+  const { kind, agentId, archived, only: chosen, shape: layout } = wish.value;
+  const count = (only: (typeof ONLY)[number][0]): number => (only === "" ? 0 : (counts.value?.[only] ?? 0));
+  const known = agents.value?.agents.map(({ id, name = id }) => [id, name] as const) ?? [];
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="line session-only" role="group" aria-label="Show">
-      {ONLY.map(([only, text, title]) => {
-        const count = only === "" ? 0 : (counts.value?.[only] ?? 0);
-        const isBad = only === "failed" && count > 0;
-        return (
+    <>
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms */}
+      <div class="line session-only" role="group" aria-label="Show">
+        {ONLY.map(([only, text, title]) => (
           <button
             key={only}
             type="button"
-            class={`small ${isBad ? "tone-bad toned" : ""}`}
-            aria-pressed={wish.value.only === only}
+            class={`small ${only === "failed" && count(only) > 0 ? "tone-bad toned" : ""}`}
+            aria-pressed={chosen === only}
             title={title}
             data-act={title}
             onClick={() => want({ only })}
           >
             {text}
-            {count > 0 && <span class="number"> {count >= COUNTED_MAX ? `${COUNTED_MAX}+` : count}</span>}
+            {count(only) > 0 && (
+              <span class="number"> {count(only) >= COUNTED_MAX ? `${COUNTED_MAX}+` : count(only)}</span>
+            )}
           </button>
-        );
-      })}
-    </div>
-  );
-}
-
-export function Fields() {
-  const { kind, agentId, archived } = wish.value;
-  return (
-    <>
-      <Only />
+        ))}
+      </div>
       <Select aria-label="Kind" value={kind} options={KINDS} onPick={(kind) => want({ kind })} />
       <Select
         aria-label="Agent"
         value={agentId}
-        options={[
-          ["", "Any agent"],
-          ...(agents.value?.agents ?? []).map(({ id, name = id }) => [id, name] as const),
-        ]}
+        options={[["", "Any agent"], ...known]}
         onPick={(agentId) => want({ agentId })}
       />
       <label class="row">
@@ -93,7 +69,19 @@ export function Fields() {
         />
         Archived
       </label>
-      <Shape />
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms */}
+      <div class="joined" role="group" aria-label="Layout">
+        {SHAPES.map(([shape, text, title]) => (
+          <Button
+            text={text}
+            key={shape}
+            aria-pressed={layout === shape}
+            title={title}
+            data-act={`Sessions as a ${shape}`}
+            onClick={() => want({ shape })}
+          />
+        ))}
+      </div>
       {has("sessions.search") && (
         <Button
           text="Search messages"

@@ -3,6 +3,7 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
+import { Button } from "../parts/button.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { counted, exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -34,27 +35,6 @@ function Used({ row, closed }: { row: ListedRow; closed: boolean }) {
   );
 }
 
-function Twist({ line, name }: { line: RowLine; name: string }) {
-  const { key, open } = line;
-  if (open === undefined) return <span class="session-twist" />;
-  return (
-    <button
-      type="button"
-      class="plain session-twist"
-      tabIndex={-1}
-      aria-label={`${open ? "Close" : "Open"} ${name}`}
-      onClick={() => toggle(key, !open)}
-    >
-      <span aria-hidden="true">{open ? "▾" : "▸"}</span>
-    </button>
-  );
-}
-
-/** Returns a text that names the parent of a session, for lists that do not show the tree. */
-function below({ spawnedBy }: ListedRow): string {
-  return spawnedBy === undefined ? "" : ` of ${nameOf(spawnedBy)}`;
-}
-
 /** Returns the id of a row's element, for `aria-activedescendant`. */
 export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
@@ -69,13 +49,10 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
   const { row, key, level, open, gone } = line;
   const name = sessionName(row);
   const hasRoom = row.failure === undefined && (row.jobs === undefined || !tree);
-  const classes = [
-    "session-row",
-    selected && "selected",
-    active && "active",
-    gone && "gone",
-    tree && "in-tree",
-  ];
+  const facts = factsOf(row, name, agentName(row.agentId));
+  const parent = tree || row.spawnedBy === undefined ? "" : ` of ${nameOf(row.spawnedBy)}`;
+  const marks = { selected, active, gone, "in-tree": tree };
+  const classes = Object.entries(marks).flatMap(([mark, is]) => (is ? mark : []));
   return (
     <div
       id={rowId(key)}
@@ -86,32 +63,32 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       aria-setsize={line.size}
       aria-expanded={open}
       aria-selected={selected}
-      class={classes.filter(Boolean).join(" ")}
+      class={`session-row ${classes.join(" ")}`}
       style={lineStyle(level)}
     >
-      {tree && <Twist line={line} name={name} />}
+      {tree && open === undefined && <span class="session-twist" />}
+      {tree && open !== undefined && (
+        <Button
+          text={<span aria-hidden="true">{open ? "▾" : "▸"}</span>}
+          class="plain session-twist"
+          tabIndex={-1}
+          aria-label={`${open ? "Close" : "Open"} ${name}`}
+          onClick={() => toggle(key, !open)}
+        />
+      )}
       <AgentMark id={row.agentId} />
       <div class="session-words">
         <div class="row session-line">
           <span class="session-name">
             <SessionLink sessionKey={key} name={name} tabIndex={-1} />
           </span>
-          {gone ? (
-            <span class="chip">{isFiltered.value ? "no match" : "gone"}</span>
-          ) : (
-            row.archivedAt !== undefined && <span class="chip">archived</span>
-          )}
+          {gone && <span class="chip">{isFiltered.value ? "no match" : "gone"}</span>}
+          {!gone && row.archivedAt !== undefined && <span class="chip">archived</span>}
           <Time class="session-age" at={row.updatedAt} as="age" />
         </div>
         <div class="row session-line session-about">
           <Doing row={row} tabIndex={-1} />
-          {hasRoom && (
-            <Name
-              as="span"
-              class="session-facts cut"
-              text={factsOf(row, name, agentName(row.agentId)) + (tree ? "" : below(row))}
-            />
-          )}
+          {hasRoom && <Name as="span" class="session-facts cut" text={facts + parent} />}
           <Used row={row} closed={open === false} />
         </div>
       </div>

@@ -98,26 +98,6 @@ function Words({ field: { title, description, required, setting, choices } }: { 
   );
 }
 
-function Choices(props: {
-  options: FormField["options"];
-  entry: readonly string[];
-  onChange: (entry: readonly string[]) => void;
-}) {
-  const { options = [], entry, onChange } = props;
-  return options.map(({ value, title }) => (
-    <label key={value} class="inline">
-      <input
-        type="checkbox"
-        checked={entry.includes(value)}
-        onChange={({ currentTarget: { checked } }) =>
-          onChange(checked ? [...entry, value] : entry.filter((one) => one !== value))
-        }
-      />
-      <Name text={title} />
-    </label>
-  ));
-}
-
 function Control(props: { field: Field; entry: string; onChange: (entry: string) => void }) {
   const { field, entry, onChange } = props;
   const { type = "string", setting, format, lines, suggestions, secret, maxChars, disabled } = field;
@@ -170,15 +150,28 @@ export function FormFields(props: {
     const { name } = field;
     const entry = entries[name] ?? "";
     const change = (value: string | readonly string[]) => onChange({ ...entries, [name]: value });
-    if (field.type === "choices")
+    if (field.type === "choices") {
+      const chosen = [entry].flat();
       return (
         <fieldset key={name}>
           <legend>
             <Words field={field} />
           </legend>
-          <Choices options={field.options} entry={[entry].flat()} onChange={change} />
+          {field.options?.map(({ value, title }) => (
+            <label key={value} class="inline">
+              <input
+                type="checkbox"
+                checked={chosen.includes(value)}
+                onChange={({ currentTarget: { checked } }) =>
+                  change(checked ? [...chosen, value] : chosen.filter((one) => one !== value))
+                }
+              />
+              <Name text={title} />
+            </label>
+          ))}
         </fieldset>
       );
+    }
     return (
       <label key={name}>
         <Words field={field} />

@@ -90,10 +90,10 @@ function Last({ item, answers }: PeekProps) {
   const isTold = text.replace(/\s+/g, " ").includes(summary);
   return (
     <>
-      {!(isTold && code === undefined) && (
-        <p class="line">
-          {!isTold && <Name text={summary} />}
-          {code !== undefined && !isFailed && <span class="chip">{code}</span>}
+      {!isTold && <Name as="p" text={summary} />}
+      {code !== undefined && !isFailed && (
+        <p>
+          <span class="chip">{code}</span>
         </p>
       )}
       {isFailed && (
@@ -164,13 +164,9 @@ export function Peek({ id, ...props }: PeekProps & { id: string }) {
   const { item } = props;
   return (
     <div class="stack inbox-peek" id={id}>
-      {item.kind === "instructions" ? (
-        <Change item={item} />
-      ) : item.kind === "permission" ? (
-        <Asked items={[item]} held={moved.value.has(item.id)} />
-      ) : (
-        <Last {...props} />
-      )}
+      {item.kind === "instructions" && <Change item={item} />}
+      {item.kind === "permission" && <Asked items={[item]} held={moved.value.has(item.id)} />}
+      {item.kind !== "instructions" && item.kind !== "permission" && <Last {...props} />}
     </div>
   );
 }

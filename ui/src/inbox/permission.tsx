@@ -63,15 +63,10 @@ interface AnswersProps {
 
 type Lasting = Exclude<PermissionScope, "once">;
 
-async function forget(ruleId: string, onDone: () => unknown): Promise<void> {
-  try {
-    await ask("permissions.forget", { id: ruleId });
-    say("Undone. The next call of the command asks again.");
-  } catch (problem) {
-    complain(problem);
-  }
-  await onDone();
-}
+const forget = (ruleId: string, onDone: () => unknown): Promise<unknown> =>
+  ask("permissions.forget", { id: ruleId })
+    .then(() => say("Undone. The next call of the command asks again."), complain)
+    .then(onDone);
 
 function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   const [busy, setBusy] = useState(false);
@@ -106,7 +101,8 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   const lastingKind = rule === undefined ? "command" : "call";
   const lasting = scopes.filter((scope) => scope !== "once");
   const button = { "aria-busy": busy, "aria-disabled": busy || held } as const;
-  if (wish !== undefined) {
+  const deny = (text: string) => <Button text={text} {...button} onClick={() => void answer("deny")} />;
+  if (wish !== undefined)
     return (
       <div ref={part} class="permission-confirm">
         <Name as="p" text={lastingWords(question, wish)} />
@@ -121,26 +117,27 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
         </div>
       </div>
     );
-  }
-  if (form !== undefined && form.fields.length > 0) {
-    const send = (event: Event): void => {
-      event.preventDefault();
-      void answer("allow", "once", contentOf(form.fields, entries));
-    };
+  if (form !== undefined && form.fields.length > 0)
     return (
-      <form class="server-form" noValidate onSubmit={send}>
+      <form
+        class="server-form"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void answer("allow", "once", contentOf(form.fields, entries));
+        }}
+      >
         <FormFields fields={form.fields} entries={entries} onChange={setEntries} />
         <div ref={part} class="line permission-answers">
           <Button text="Send" {...button} type="submit" class="primary" />
-          <Button text="Decline" {...button} onClick={() => void answer("deny")} />
+          {deny("Decline")}
         </div>
       </form>
     );
-  }
   return (
     <div ref={part} class="line permission-answers">
       <Button text="Allow" {...button} class="primary" onClick={() => void answer("allow")} />
-      <Button text="Deny" {...button} onClick={() => void answer("deny")} />
+      {deny("Deny")}
       {lasting.length > 0 && (
         <details>
           <summary>Allow for longer</summary>

@@ -21,37 +21,30 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
   const { value, ...reading } = useReading(`labels ${sessionKey}`, () =>
     ask("labels.explain", { sessionKey }),
   );
+  const { labels, readIn = [], mode } = value ?? {};
   return (
     <Dialog title="Texts that this session has read" onClose={onClose}>
       <Awaited value={value} {...reading} />
-      {value !== undefined &&
-        LABELS.map((label) => {
-          const marks = value.labels[label] ?? [];
-          return (
-            marks.length > 0 && (
-              <section key={label}>
-                <h3>{WORDS[label]}</h3>
-                <ul class="bullets">
-                  {marks.map(({ source, since, runId }) => {
-                    const place = value.readIn.find((one) => one.source === source && one.runId === runId);
-                    return (
-                      <li key={source}>
-                        <Name text={source} />
-                        {since > 0 && `, since ${clockTime(since, true)}`}
-                        {place !== undefined && place.sessionKey !== sessionKey && (
-                          <>
-                            , in <SessionLink sessionKey={place.sessionKey} />
-                          </>
-                        )}
-                      </li>
-                    );
-                  })}
-                </ul>
-              </section>
-            )
-          );
-        })}
-      <p class="soft">{value?.mode === "ask" ? ASKS : ""}</p>
+      {LABELS.filter((label) => labels?.[label]?.length).map((label) => (
+        <section key={label}>
+          <h3>{WORDS[label]}</h3>
+          <ul class="bullets">
+            {labels?.[label]?.map(({ source, since, runId }) => {
+              const place = readIn.find((one) => one.source === source && one.runId === runId);
+              const other = place?.sessionKey === sessionKey ? undefined : place?.sessionKey;
+              return (
+                <li key={source}>
+                  <Name text={source} />
+                  {since > 0 && `, since ${clockTime(since, true)}`}
+                  {other !== undefined && ", in "}
+                  {other !== undefined && <SessionLink sessionKey={other} />}
+                </li>
+              );
+            })}
+          </ul>
+        </section>
+      ))}
+      <p class="soft">{mode === "ask" ? ASKS : ""}</p>
     </Dialog>
   );
 }

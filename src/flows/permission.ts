@@ -237,8 +237,8 @@ export async function openPermission(
 }
 
 /**
- * Deletes a request whose agent has received the decision. If this fails, the row stays, but it is not an
- * open request, and it is deleted later. Returns false if the request was deleted before.
+ * Deletes a request whose agent has received the decision. If this fails, or nobody decided in time, the row
+ * stays, but it is not an open request, and it is deleted later. Returns false if it was deleted before.
  */
 export async function closePermission(
   unit: Unit,

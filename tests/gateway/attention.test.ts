@@ -139,6 +139,31 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(client)).needs_you).toBeUndefined();
   });
 
+  test("a request that nobody answered in time needs a person after the run has ended, until the next turn", async () => {
+    const house: House = await open({
+      play: async (handle) => {
+        if (handle.run.input.text !== "deploy") return "Fine.";
+        await askIn({ engine: house.engine }, handle, { title: "deploy --now", askMs: 20 });
+        return "I could not deploy.";
+      },
+    });
+    const client = await house.client();
+    const first = await say(house, MAIN, "deploy");
+    await say(house, RESEARCH, "deploy");
+    await quiet(house);
+    const { needs_you = [], done } = await listed(client);
+    expect(short({ needs_you })).toEqual({
+      needs_you: [MAIN, RESEARCH].map((key) => `unanswered ${key}: answer dismiss`),
+    });
+    const summary = "Nobody answered in time, so it was not done: deploy --now";
+    expect(needs_you.map((one) => one.summary)).toEqual([summary, summary]);
+    expect(done).toBeUndefined();
+    await client.request("runs.dismiss", { runId: first });
+    await say(house, RESEARCH, "leave it");
+    await quiet(house);
+    expect(short(await listed(client))).toEqual({ done: [MAIN, RESEARCH].map((key) => `run ${key}: `) });
+  });
+
   test("a summary shows no marks of Markdown, and hides a secret that contains them", async () => {
     const secret = "the~~hidden~~key-0123456789";
     const world = quietWorld();

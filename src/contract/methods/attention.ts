@@ -20,9 +20,10 @@ const ITEM = named(
       kind: about(
         oneOf(
           ...(["store", "permission", "instructions", "pairing", "node"] as const),
-          ...(["delivery", "run", "budget", "question"] as const),
+          ...(["delivery", "run", "budget", "question", "unanswered"] as const),
         ),
-        "`question`: the last reply ends with a question. `budget`: a budget stopped the run. " +
+        "`question`: the last reply ends with a question. `unanswered`: nobody answered a request for " +
+          "permission in time, and the run has ended. `budget`: a budget stopped the run. " +
           "`node`: a pairing request. `instructions`: a run with outside content changed an instruction " +
           "file. `store`: the store does not take writes.",
       ),
@@ -64,7 +65,8 @@ const GROUP = named(
     group: about(
       oneOf(...ATTENTION_GROUPS),
       "Name of the group. `failed` has failures that were dismissed or need no action. `waiting` has " +
-        "waiting and queued runs, and sessions whose jobs are unfinished.",
+        "waiting and queued runs, apart from those that wait for an answer in `needs_you`, and sessions " +
+        "whose jobs are unfinished.",
     ),
     count: number("Number of items in the group, including those beyond the limit."),
     more: flag("True if `count` is a lower bound, because not all rows were read."),

@@ -11,6 +11,7 @@ import type {
   AttentionItem,
 } from "../../contract/methods/attention.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { optional } from "../../core/optional.ts";
 import {
   ATTENTION_GROUPS,
   type AttentionGroup,
@@ -24,6 +25,7 @@ import { findAgent } from "../../core/shapes/settings/settings.ts";
 import { setHold } from "../../engine/run/hold.ts";
 import { dismissRun, retryRun } from "../../flows/session/ended-run.ts";
 import { failedDeliveries } from "../../store/queries/channels/deliveries.ts";
+import { unansweredRequests } from "../../store/queries/permissions.ts";
 import {
   type ActiveTurn,
   activeTurns,
@@ -55,8 +57,12 @@ const ROWS_MAX = 500;
 /** Failures, questions and results that are older than this are not listed. */
 const SINCE_MS = 7 * 86_400_000;
 
-/** `jobs`: the unfinished jobs of its session that the caller may see. */
-type Ended = EndedTurn & ReturnType<typeof placeOfTurn> & { readonly jobs: readonly string[] };
+/**
+ * `jobs`: the unfinished jobs of its session that the caller may see. `unanswered`: the subject of a request
+ * for permission that nobody answered in time.
+ */
+type Ended = EndedTurn &
+  ReturnType<typeof placeOfTurn> & { readonly jobs: readonly string[]; readonly unanswered?: string };
 
 /** The turns of a group, newest first, before their texts are read. */
 interface Turns {
@@ -66,8 +72,15 @@ interface Turns {
   readonly more: boolean;
 }
 
-/** Returns the turns of each group that the caller may see. */
-async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<AttentionGroup, Turns>> {
+/**
+ * Returns the turns of each group that the caller may see. A run that waits for the answer to one of the
+ * requests `open` is listed as that request only.
+ */
+async function turnsOf(
+  ctx: CallContext,
+  covers: Covers,
+  open: readonly AttentionItem[],
+): Promise<Record<AttentionGroup, Turns>> {
   const { db } = ctx.access;
   const wanted = { scope: viewerScope(ctx.access, ctx.viewer), limit: ROWS_MAX };
   const sinceMs = ctx.deps.engine.now() - SINCE_MS;
@@ -76,6 +89,7 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
   const failed = await lastTurns(db, "failed", { ...wanted, sinceMs });
   const done = await lastTurns(db, "done", { ...wanted, sinceMs });
   const running = await activeTurns(db, "running", wanted);
+  const asking = new Set(open.map(({ kind, sessionKey }) => kind === "permission" && sessionKey));
   const waiting = await activeTurns(db, "waiting", wanted);
   const queued = await activeTurns(db, "queued", wanted);
   const ended = keepVisible([...failed, ...done]);
@@ -83,9 +97,13 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
     db,
     ended.map(({ sessionKey }) => sessionKey),
   );
+  const late = await unansweredRequests(db);
   const all = ended.map((turn): Ended => {
     const jobs = (busy.get(turn.sessionKey) ?? []).filter(covers.list);
-    return { ...turn, ...placeOfTurn({ ...turn, hasJobs: jobs.length > 0 }), jobs };
+    const unanswered = late.get(turn.runId);
+    const isUnanswered = unanswered !== undefined;
+    const place = placeOfTurn({ ...turn, isUnanswered, hasJobs: jobs.length > 0 });
+    return { ...turn, ...place, jobs, ...optional({ unanswered }) };
   });
   const placed = oncePerBudget(all.sort((a, b) => b.endedAt - a.endedAt));
   const of = (group: AttentionGroup): Ended[] => placed.filter((turn) => turn.group === group);
@@ -96,7 +114,7 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
     running: { ended: [], active: keepVisible(running), more: isFull(running) },
     waiting: {
       ended: of("waiting"),
-      active: keepVisible([...waiting, ...queued]),
+      active: keepVisible([...waiting, ...queued]).filter((run) => !asking.has(run.sessionKey)),
       more: isFull(waiting, queued, done),
     },
     failed: { ended: of("failed"), active: [], more: isFull(failed) },
@@ -139,8 +157,8 @@ async function list(
 ): Promise<PayloadOf<"attention.list">> {
   const limit = Math.min(params.limit ?? LIMIT.byDefault, LIMIT.max);
   const covers = coversOf(ctx);
-  const turns = await turnsOf(ctx, covers);
   const other = await requests(ctx, covers);
+  const turns = await turnsOf(ctx, covers, other.first);
   const shown = ATTENTION_GROUPS.map((group) => {
     const { ended, active, more } = turns[group];
     const newest = [...active].sort((a, b) => b.sinceMs - a.sinceMs);

@@ -159,8 +159,11 @@ export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Deliver
   };
 }
 
-function endedSummary(ctx: CallContext, turn: EndedTurn & TurnPlace, texts: TurnTexts | undefined): string {
-  const { state, error, code, kind } = turn;
+type PlacedTurn = EndedTurn & TurnPlace & { readonly unanswered?: string };
+
+function endedSummary(ctx: CallContext, turn: PlacedTurn, texts: TurnTexts | undefined): string {
+  const { state, error, code, kind, unanswered } = turn;
+  if (kind === "unanswered") return line(ctx, `Nobody answered in time, so it was not done: ${unanswered}`);
   if (kind === "question") return plain(ctx, questionOf(texts?.replyEnd ?? turn.tail));
   if (state === "ok") {
     const reply = texts?.reply ?? "";
@@ -178,7 +181,7 @@ function attemptOf(texts: TurnTexts | undefined): Pick<AttentionItem, "attempt">
 export function endedItem(
   ctx: CallContext,
   covers: Covers,
-  turn: EndedTurn & TurnPlace & { readonly jobs: readonly string[] },
+  turn: PlacedTurn & { readonly jobs: readonly string[] },
   texts: TurnTexts | undefined,
 ): AttentionItem {
   const { runId, sessionKey, agentId, kind, group, code, endedAt, label, flowStep, dismissed } = turn;
@@ -187,7 +190,7 @@ export function endedItem(
   const hasFailed = state === "error" || state === "timeout";
   if (covers.send(sessionKey)) {
     if (hasFailed && flowStep === undefined && !dismissed) actions.push("retry");
-    if (kind === "question") actions.push("answer");
+    if (kind === "question" || kind === "unanswered") actions.push("answer");
     if (group === "needs_you") actions.push("dismiss");
   }
   return {

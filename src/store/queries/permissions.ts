@@ -1,5 +1,5 @@
-// Owns the table of agents' permission requests. A row stays until its agent has read the decision, so the
-// table holds only requests that are open or were just decided.
+// Owns the table of agents' permission requests. A row stays until its agent has read the decision. One that
+// nobody answered in time stays for a week, so that people learn of it.
 // A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
@@ -85,11 +85,10 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
   };
 }
 
-/**
- * Time for which an expired request is kept, so that its agent can still read a decision that was made in
- * time.
- */
-const KEPT_MS = 60_000;
+/** Time for which an expired request is kept. */
+const KEPT_MS = 7 * 86_400_000;
+/** Decides about requests that expired. */
+const BY_NOBODY = "";
 
 /** The subject of a request. `callId`: the tool call, if it continues after a crash. */
 export type AskedCommand = {
@@ -117,12 +116,13 @@ export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
 
 /** Deletes requests that nobody needs: those that expired long ago, of earlier attempts, of ended runs. */
 async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermission) {
-  const withoutCall = tx.deleteFrom("permissions").where("call_id", "is", null);
-  await withoutCall.where("expires_at", "<=", askedAt - KEPT_MS).execute();
+  const requests = tx.deleteFrom("permissions");
+  await requests.where("expires_at", "<=", askedAt - KEPT_MS).execute();
+  const withoutCall = requests.where("call_id", "is", null);
   await withoutCall.where("run_id", "=", runId).where("attempt", "<", attempt).execute();
-  await tx
-    .deleteFrom("permissions")
+  await requests
     .where("call_id", "is not", null)
+    .where("decided_by", "is distinct from", BY_NOBODY)
     .where(({ not, exists, selectFrom }) => {
       const run = selectFrom("runs as r").select("r.run_id").whereRef("r.run_id", "=", "permissions.run_id");
       return not(exists(run.where("r.ended_at", "is", null)));
@@ -165,6 +165,12 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
   return (await REQUESTS.all(requests)).map(toQuestion);
 }
 
+/** Returns the subjects of the requests that nobody answered in time, by the run. */
+export async function unansweredRequests(db: Db): Promise<ReadonlyMap<string, string>> {
+  const requests = await REQUESTS.all(REQUESTS.rows(db, { decidedBy: BY_NOBODY }).orderBy("asked_at"));
+  return new Map(requests.map(({ runId, title }) => [runId, visibleText(title)]));
+}
+
 /** Returns the prompt of a request to a model. */
 export async function findPrompt(db: Db, id: string): Promise<ServerPrompt | undefined> {
   const { kind, digest = "" } = (await REQUESTS.find(db, { id })) ?? {};
@@ -194,12 +200,15 @@ export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered
   );
 }
 
-/** Deletes a request. Returns whether it was open or decided until now, or had been deleted before. */
+/**
+ * Deletes a request, unless nobody answered it. Returns whether it was open or decided until now, or had been
+ * deleted before.
+ */
 export async function deletePermission(tx: Tx, id: string): Promise<"open" | "decided" | "gone"> {
-  const query = tx.deleteFrom("permissions").where("id", "=", id).returning("decision");
-  const row = await query.executeTakeFirst();
-  if (row === undefined) return "gone";
-  return row.decision === null ? "open" : "decided";
+  const request = await REQUESTS.find(tx, { id });
+  if (request === undefined) return "gone";
+  if (request.decidedBy !== BY_NOBODY) await REQUESTS.remove(tx, { id });
+  return request.decision === undefined ? "open" : "decided";
 }
 
 /** A request about a command, and the command as the agent wrote it. */

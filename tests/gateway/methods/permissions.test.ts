@@ -78,17 +78,23 @@ describe.each([
     expect(await house.store.db.selectFrom("permissions").selectAll().execute()).toEqual([]);
   });
 
-  test("PD1: a stopped run and an expired request count as denied and leave no row", async () => {
+  test("PD1: a stopped run and an expired request count as denied; only the expired one leaves a row, which nobody can answer", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const house = await openAsking({ disk: await ground.open(world), world });
     const rows = () => house.store.db.selectFrom("permissions").selectAll().execute();
     expect(await replyOf(house, await say(house, MAIN, "too late"))).toBe("deny");
+    const client = await house.client();
+    expect(await openAt(client)).toEqual([]);
+    const [expired] = await rows();
+    const answer = { id: expired?.id ?? "", decision: "allow" } as const;
+    await expect(client.request("permissions.answer", answer)).rejects.toThrow("no open permission request");
     const runId = await say(house, RESEARCH, "never answered");
-    await until(async () => (await rows()).length === 1);
+    await until(async () => (await rows()).length === 2);
     await house.engine.abort({ sessionKey: RESEARCH, runId });
     await quiet(house);
-    await until(async () => (await rows()).length === 0);
+    await until(async () => (await rows()).length === 1);
+    expect(await rows()).toEqual([expired]);
     expect((await getRun(house.store.db, runId))?.state).toBe("aborted");
   });
 });

@@ -25,7 +25,7 @@ export const DEED_WORDS: Readonly<Record<AttentionItem["actions"][number], strin
 
 export function toneOf({ kind, state, hold }: AttentionItem): Tone {
   if (hold === "held") return "warn";
-  if (kind === "question") return "waiting";
+  if (kind === "question" || kind === "unanswered") return "waiting";
   if (kind === "delivery" || kind === "store") return "bad";
   return state === undefined ? "warn" : (TONES[state] ?? "quiet");
 }

@@ -21,6 +21,7 @@ export type Filter = keyof typeof FILTERS;
 
 const FILTER_OF: Readonly<Partial<Record<AttentionItem["kind"], Filter>>> = {
   permission: "permissions",
+  unanswered: "permissions",
   question: "questions",
   run: "failures",
   budget: "failures",

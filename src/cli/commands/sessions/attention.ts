@@ -28,6 +28,7 @@ function commandFor({ kind, ref, sessionKey = "", actions, hold }: AttentionItem
     case "delivery":
       return `npx parley-gateway deliveries retry ${ref} (or dismiss)`;
     case "question":
+    case "unanswered":
       return `npx parley-gateway chat --session ${sessionKey}, or npx parley-gateway runs dismiss ${ref}`;
     case "run":
     case "budget":

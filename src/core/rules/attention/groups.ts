@@ -1,6 +1,7 @@
 // Decides which sessions need a person's attention, and sorts them into the groups of the attention list.
-// AT1: the last turn of a session determines its group. A question to a person, or a failure, needs attention
-//      until somebody dismisses or retries it, or another turn follows.
+// AT1: the last turn of a session determines its group. A question to a person, a failure, or a request for
+//      permission that nobody answered in time, needs attention until somebody dismisses or retries it, or
+//      another turn follows.
 // AT2: a failed job, or a failed step between sessions, needs no attention, because its requester was told. A
 //      used-up budget always needs attention, because no agent can raise it.
 // AT4: an agent elsewhere says whether it waits for a message (A2A's input-required). Models have no such
@@ -33,24 +34,28 @@ export interface LastTurn {
   /** The agent is elsewhere, and waits for another message. */
   readonly asks?: boolean;
   readonly dismissed: boolean;
+  /** A request for permission of the turn expired without an answer. */
+  readonly isUnanswered?: boolean;
   /** A session that this one spawned has an unfinished run. */
   readonly hasJobs?: boolean;
 }
 
 export interface TurnPlace {
   readonly group: Exclude<AttentionGroup, "running">;
-  readonly kind: "run" | "budget" | "question";
+  readonly kind: "run" | "budget" | "question" | "unanswered";
 }
 
 /** Returns the group of a session, given its last ended turn. */
 export function placeOfTurn(turn: LastTurn): TurnPlace {
-  const { state, flowStep, tail, asks, dismissed, hasJobs } = turn;
+  const { state, flowStep, tail, asks, dismissed, isUnanswered, hasJobs } = turn;
   if (state === "error" || state === "timeout") {
     const isBudget = isOverBudget(turn);
     const kind = isBudget ? "budget" : "run";
     const needsPerson = !dismissed && (isBudget || flowStep === undefined);
     return { group: needsPerson ? "needs_you" : "failed", kind };
   }
+  if (state === "ok" && !dismissed && isUnanswered === true)
+    return { group: "needs_you", kind: "unanswered" };
   const isOpen =
     state === "ok" && !dismissed && flowStep === undefined && (asks === true || asksPerson(tail));
   if (isOpen) return { group: "needs_you", kind: "question" };

@@ -402,7 +402,7 @@ async function openParts(
   const { engine, deadlines } = working;
   undo.push(() => engine.stop(0));
   undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
-  const late: { gateway?: Gateway } = {};
+  const late: { gateway?: Gateway; reload?: App["reload"] } = {};
   const connections = () => late.gateway?.connections() ?? 0;
   const ownWorld = asPart(world, "gateway");
   await startServices({ settings, version, world: ownWorld, engine: () => engine, connections }, services);
@@ -446,6 +446,7 @@ async function openParts(
     watch,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...upkeepOf({ ...options, world }, gatewayUrl, undo),
+    applyConfig: () => late.reload?.(),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   late.gateway = gateway;
@@ -457,9 +458,9 @@ async function openParts(
   // Runs start last: none must have started if the port is in use.
   await engine.start();
   ways.listen();
-  const reload = followOf({ ...options, world }, followers, gateway, undo);
+  late.reload = followOf({ ...options, world }, followers, gateway, undo);
   return {
-    ...optional({ reload }),
+    ...optional({ reload: late.reload }),
     port: gateway.port,
     token,
     tokenIsGenerated: settings.gateway.token === undefined,

@@ -23,6 +23,8 @@ export interface ConfigDeps extends BasicDeps {
   readonly token: string;
   /** Reads the configuration file again. Absent if there is no file. */
   readonly checkConfig?: (() => ConfigCheck & { readonly next?: Settings }) | undefined;
+  /** Applies the file as it is now. Absent if changes apply at the next start. */
+  readonly applyConfig?: (() => void) | undefined;
   /** Loads the code that edits the file. Absent if there is no file. */
   readonly configFile?: (() => Promise<ConfigFile>) | undefined;
 }
@@ -91,8 +93,11 @@ async function save(
   const saved = file.value.save(edit, { revision, dryRun }, partsOf(ctx));
   if (!saved.ok) return saved;
   const { log, redactor } = ctx.deps.world;
-  if (saved.value.saved)
+  if (saved.value.saved) {
     log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
+    // Whatever the caller reads next has the new settings.
+    ctx.deps.applyConfig?.();
+  }
   // The diff has hidden secrets, as in the answer of `config.get`, so that a client can send them back.
   const { diff, ...rest } = saved.value;
   return ok({ ...redactor.all(rest), diff });

@@ -26,6 +26,17 @@ test("a run keeps its settings, and the next run has the new ones", async () => 
   expect(house.told[0]).toEqual({ ok: true, changed: ["agents.defaults.model"], restart: [] });
 });
 
+test("whoever saves the file reads the new settings with the next request", async () => {
+  const { client } = await openFollowing(() => "unused");
+  const modelOf = async () => (await client.request("agents.list", {})).agents[0]?.model;
+  for (const model of ["local/two", "local/one", "local/two"]) {
+    const { revision } = await client.request("config.get", {});
+    const changes = [{ path: "agents.defaults.model", value: model }];
+    await client.request("config.patch", { changes, revision });
+    expect(await modelOf()).toBe(model);
+  }
+});
+
 test("I13: a right that was narrowed is narrow at the next tool call of a run under way", async () => {
   const asked = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();

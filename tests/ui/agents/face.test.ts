@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { AGENT_COLORS } from "../../../src/core/shapes/settings/settings.ts";
-import { agentIn, markOf, withAgentName } from "../../../ui/src/agents/face.ts";
+import { agentIn, faceIn, markOf, withAgentName } from "../../../ui/src/agents/face.ts";
 
 test("AF1: colour and letters follow from id and name, whatever the script, and settings replace them", () => {
   const letters = (name: string, icon?: string) =>
@@ -16,8 +16,17 @@ test("AF1: colour and letters follow from id and name, whatever the script, and 
   expect(letters("Research", "👩‍🔬")).toBe("👩‍🔬");
   expect(letters("\u202Eevil")).not.toContain("\u202E");
   expect(markOf({ id: "ops", color: "pink" }).class).toBe("agent-mark agent-pink");
-  const usual = ["main", "research", "ops", "writer", "coder", "reviewer"];
-  expect(new Set(usual.map((id) => markOf({ id }).class)).size).toBe(usual.length);
+});
+
+test("AF1: agents have different colours as long as there are some, and a set colour is left to its agent", () => {
+  const color = AGENT_COLORS[0];
+  const ids = AGENT_COLORS.map((_, at) => `agent-${at}`);
+  const agents = ids.map((id) => ({ id, default: false, model: "m", ...(id === "agent-5" && { color }) }));
+  const list = { defaultId: "agent-0", mainKey: "main", scope: "per-sender", agents };
+  const classOf = (id: string) => markOf(faceIn(list, id)).class;
+  expect(new Set(ids.map(classOf)).size).toBe(ids.length);
+  expect(classOf("agent-5")).toBe(`agent-mark agent-${color}`);
+  expect(classOf("elsewhere")).toBe(markOf({ id: "elsewhere" }).class);
 });
 
 test("a main session has the name of its agent, unless it has one of its own", () => {

@@ -1,6 +1,7 @@
 // The face of an agent: its name, and the colour and letters of the mark beside it. Pure.
 // AF1: colour and letters follow from the id and the name, so they are the same everywhere and stay the same.
-//      The settings `color` and `icon` replace them.
+//      If an earlier agent has the colour, the next free one replaces it. The settings `color` and `icon`
+//      replace both.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { AGENT_COLORS } from "../../../src/core/shapes/settings/settings.ts";
@@ -11,9 +12,25 @@ type Face = Pick<AgentList["agents"][number], "id" | "name" | "color" | "icon">;
 
 export const agentIn = (sessionKey: string): string => /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? "";
 
+type Color = (typeof AGENT_COLORS)[number];
+
+/** Returns the colour that follows from an id, or the next one that is not taken. */
+function pickColor(id: string, taken: ReadonlySet<Color> = new Set()): Color {
+  let sum = 0;
+  for (const char of id) sum = (sum * 31 + char.charCodeAt(0)) % AGENT_COLORS.length;
+  const colors = [...AGENT_COLORS.slice(sum), ...AGENT_COLORS.slice(0, sum)];
+  return colors.find((color) => !taken.has(color)) ?? (colors[0] as Color);
+}
+
 /** Returns the face of an agent. One that is not listed has a face, too. */
 export function faceIn(list: AgentList | undefined, id: string): Face {
-  return list?.agents.find((one) => one.id === id) ?? { id };
+  const taken = new Set(list?.agents.flatMap(({ color }) => color ?? []));
+  for (const agent of list?.agents ?? []) {
+    const color = agent.color ?? pickColor(agent.id, taken);
+    if (agent.id === id) return { ...agent, color };
+    taken.add(color);
+  }
+  return { id };
 }
 
 export const agentNameIn = (list: AgentList | undefined, id: string): string => faceIn(list, id).name ?? id;
@@ -39,12 +56,9 @@ function lettersOf({ id, name = id, icon }: Face): string {
 }
 
 export function markOf(face: Face) {
-  const { id, name = id, color } = face;
-  let sum = 0;
-  // These numbers give usual ids (main, research, ops, writer, …) different colours.
-  for (const char of id) sum = (sum * 31 + char.charCodeAt(0)) % 2943;
+  const { id, name = id, color = pickColor(id) } = face;
   return {
-    class: `agent-mark agent-${color ?? AGENT_COLORS[sum % AGENT_COLORS.length]}`,
+    class: `agent-mark agent-${color}`,
     "data-letters": lettersOf(face),
     title: safeLine(name),
   };

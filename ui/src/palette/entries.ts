@@ -1,7 +1,9 @@
-// Owns what the palette offers besides sessions: the views, the actions of the page, and those of the view.
+// Owns what the palette offers besides sessions: the views, the agents, the actions of the page, and those of
+// the view.
 // An action of the view is a visible button with `data-act`, so the palette offers what the view offers. The
 // attribute has a text for the palette if the button's name is too short outside of its place.
 
+import { agents } from "../agents/known.ts";
 import { canEnterDemo, enterDemo, inDemo, leaveDemo } from "../demo/scene.ts";
 import { has, may, signOut } from "../gateway.ts";
 import { visible } from "../keys/page.ts";
@@ -17,6 +19,8 @@ export interface Entry {
   readonly title: string;
   /** Text beside the title. */
   readonly about: string;
+  /** Other words by which people look for it. */
+  readonly words?: string | undefined;
   readonly act: () => void;
 }
 
@@ -59,18 +63,33 @@ function ofPage(): Unnamed[] {
   return offered.filter(([is]) => is).map(([, title, act]) => ({ title, about: "action", act }));
 }
 
+/** Words that people type for a view or a tab, by its title. */
+const WORDS: Readonly<Record<string, string>> = {
+  Inbox: "approve allow deny questions failures",
+  Agents: "model instructions budget",
+  Flow: "chains waterfall sequence steps",
+  Runs: "stop running",
+  Usage: "cost budget tokens money today",
+  Permissions: "approvals allowed commands",
+  Configuration: "settings",
+  Servers: "mcp tools",
+  Channels: "telegram discord slack whatsapp people",
+};
+
 function ofViews(): Unnamed[] {
   const views = Object.entries(VIEW_TITLES).map(([view, title]) => ({
-    title,
-    about: "view",
+    ...{ title, about: "view", words: WORDS[title] },
     act: () => visit({ view } as Route),
   }));
   const tabs = offeredTabs().map(({ title, name }) => ({
-    title,
-    about: VIEW_TITLES.operations,
+    ...{ title, about: VIEW_TITLES.operations, words: WORDS[title] },
     act: () => visit({ view: "operations", tab: name }),
   }));
-  return [...views, ...tabs];
+  const listed = (agents.value?.agents ?? []).map(({ id, name = id }) => ({
+    ...{ title: name, about: "agent", words: `${id} model instructions budget` },
+    act: () => visit({ view: "agents", agentId: id }),
+  }));
+  return [...views, ...tabs, ...listed];
 }
 
 export function entries(): Entry[] {

@@ -5,6 +5,7 @@
 
 import "./palette.css";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { agentName } from "../agents/known.ts";
 import { batched } from "../clock.ts";
 import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
@@ -39,10 +40,10 @@ function useEntries(typed: string) {
   const sessions: Entry[] = fitting(text).map(({ key, name, agentId }) => ({
     id: key,
     title: name,
-    about: name === agentId ? "main session" : agentId,
+    about: name === agentName(agentId) ? "main session" : agentName(agentId),
     act: () => visit({ view: "sessions", key }),
   }));
-  const fits = ({ title, about }: Entry): boolean => hasWords(`${title} ${about}`, text);
+  const fits = ({ title, about, words = "" }: Entry): boolean => hasWords(`${title} ${about} ${words}`, text);
   const begins = ({ title }: Entry): number => (hasWords(title.slice(0, text.length), text) ? 0 : 1);
   const found =
     text === ""

@@ -2,30 +2,35 @@
 
 import "./plot.css";
 import type { ComponentChildren, TargetedPointerEvent } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { pressed, stepOf } from "../keys/table.ts";
 import { HEIGHT } from "./plot-shape.ts";
+
+/** Owns the place in a plot that the reader looks at: a time or a day, because new values move the others. */
+export function usePlace<P>(places: readonly P[]) {
+  const [pointed, setPointed] = useState<P>();
+  const index = pointed === undefined ? -1 : places.indexOf(pointed);
+  const last = places.length - 1;
+  const move = (to: number | undefined): void =>
+    setPointed(to === undefined ? undefined : places[Math.max(0, Math.min(last, to))]);
+  return { at: index < 0 ? last : index, isPointed: index >= 0, last, move };
+}
 
 interface PlotProps {
   readonly title: string;
   readonly class?: string;
-  /** The time or the day at the pointer. */
+  readonly place: ReturnType<typeof usePlace>;
+  /** The time or the day at the place. */
   readonly when: ComponentChildren;
   /** The plot in one sentence, for screen readers. */
   readonly sentence: string;
-  /** The slider: the name of its unit, its place, the last place, and the value there in words. */
-  readonly slider: {
-    readonly unit: string;
-    readonly at: number;
-    readonly last: number;
-    readonly words: string;
-  };
+  /** The unit of the places, and the value at the place in words. */
+  readonly unit: string;
+  readonly words: string;
   /** Number of places by which the page keys move. */
   readonly page: number;
-  /** Called with the place that the keyboard has reached. */
-  readonly onMove: (at: number | undefined) => void;
-  /** Called with the place of the pointer, from 0 at the start to 1 at the end. */
-  readonly onPoint: (share: number | undefined) => void;
+  /** Returns the place of the pointer, from 0 at the start to 1 at the end. */
+  readonly findPlace: (share: number) => number;
   readonly top: string;
   readonly axis: readonly ComponentChildren[];
   /** Width of the drawing, in its own unit. */
@@ -36,24 +41,37 @@ interface PlotProps {
 }
 
 export function Plot(props: PlotProps) {
-  const { title, class: name = "", when, sentence, slider, page, onMove, onPoint, top, axis, width } = props;
-  const { unit, at, last, words } = slider;
+  const {
+    title,
+    class: name = "",
+    place,
+    when,
+    sentence,
+    unit,
+    words,
+    page,
+    findPlace,
+    top,
+    axis,
+    width,
+  } = props;
+  const { at, last, move } = place;
   const titleId = useId();
   const point = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
-    onPoint((event.clientX - box.left) / Math.max(1, box.width));
+    move(findPlace((event.clientX - box.left) / Math.max(1, box.width)));
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const action = pressed("plot", event);
-    if (action === "leave") onMove(undefined);
+    if (action === "leave") move(undefined);
     const step = stepOf(action, page);
-    if (step === undefined || last < 0) return;
+    if (step === undefined) return;
     event.preventDefault();
-    onMove(Math.max(0, Math.min(last, at + step)));
+    move(at + step);
   };
   return (
-    <section class={`plot card ${name}`} aria-labelledby={titleId}>
-      <header>
+    <section class={`plot card box ${name}`} aria-labelledby={titleId}>
+      <header class="row">
         <h3 id={titleId}>{title}</h3>
         <span class="soft small plot-when">{when}</span>
       </header>
@@ -69,7 +87,7 @@ export function Plot(props: PlotProps) {
         aria-valuenow={Math.max(0, at)}
         aria-valuetext={words}
         onKeyDown={onKeyDown}
-        onBlur={() => onMove(undefined)}
+        onBlur={() => move(undefined)}
       >
         <span class="plot-top soft" aria-hidden="true">
           {top}
@@ -80,7 +98,7 @@ export function Plot(props: PlotProps) {
           aria-hidden="true"
           onPointerMove={point}
           onPointerDown={point}
-          onPointerLeave={() => onPoint(undefined)}
+          onPointerLeave={() => move(undefined)}
         >
           <path class="plot-grid" d={`M0 ${HEIGHT / 2}H${width}M0 0H${width}`} />
           {props.children}

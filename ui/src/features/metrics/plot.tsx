@@ -1,8 +1,7 @@
 // A small plot: lines over the last hour, the current values, and the values at the pointer.
 // PL1: the plot is also available as text: as one sentence, and value by value with the arrow keys.
 
-import { useState } from "preact/hooks";
-import { Plot } from "../../operations/plot.tsx";
+import { Plot, usePlace } from "../../operations/plot.tsx";
 import {
   extremes,
   HEIGHT,
@@ -22,10 +21,8 @@ const PAGE_POINTS = 30;
 export function Lines(props: { plotted: Plotted; times: readonly number[]; stepMs: number; span: Span }) {
   const { plotted, times, stepMs, span } = props;
   const { title, unit, lines } = plotted;
-  // Store a time, not an index, because indexes change when new points arrive.
-  const [pointed, setPointed] = useState<number>();
-  const last = times.length - 1;
-  const at = pointed === undefined ? last : nearest(times, pointed);
+  const place = usePlace(times);
+  const { at, isPointed } = place;
   const range = extremes(lines.map(({ values }) => values));
   const top = niceTop(range?.most ?? 0);
   const time = times[at];
@@ -33,17 +30,13 @@ export function Lines(props: { plotted: Plotted; times: readonly number[]; stepM
   return (
     <Plot
       title={title}
-      when={pointed === undefined ? "now" : time && clockTime(time)}
+      place={place}
+      when={isPointed && time ? clockTime(time) : "now"}
       sentence={inWords(plotted)}
-      slider={{
-        ...{ unit: "moment", at, last },
-        words: time === undefined ? "nothing yet" : `${clockTime(time)}: ${values}`,
-      }}
+      unit="moment"
+      words={time === undefined ? "nothing yet" : `${clockTime(time)}: ${values}`}
       page={PAGE_POINTS}
-      onMove={(index) => setPointed(index === undefined ? undefined : times[index])}
-      onPoint={(share) =>
-        setPointed(share === undefined ? undefined : span.from + share * (span.to - span.from))
-      }
+      findPlace={(share) => nearest(times, span.from + share * (span.to - span.from))}
       top={range === undefined || range.most === 0 ? "" : inUnit(top, unit)}
       axis={[
         `−${Math.round((span.to - span.from) / 60_000)} min`,
@@ -71,9 +64,7 @@ export function Lines(props: { plotted: Plotted; times: readonly number[]; stepM
           </g>
         );
       })}
-      {pointed !== undefined && time !== undefined && (
-        <path class="plot-cursor" d={`M${xOf(time, span)} 0V${HEIGHT}`} />
-      )}
+      {isPointed && time && <path class="plot-cursor" d={`M${xOf(time, span)} 0V${HEIGHT}`} />}
     </Plot>
   );
 }

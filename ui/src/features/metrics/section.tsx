@@ -37,7 +37,7 @@ export function Figures() {
   const span = spanOf(history.times);
   return (
     <>
-      <h2>This process, at most an hour</h2>
+      <h2 class="head-bar">This process, at most an hour</h2>
       {history.times.length === 0 && <p class="soft">The first values appear in a few seconds.</p>}
       <div class="plots">
         {plots.map((plotted) => (
@@ -50,8 +50,8 @@ export function Figures() {
           />
         ))}
       </div>
-      <details class="figures-table">
-        <summary>Show as table</summary>
+      <details>
+        <summary class="soft">Show as table</summary>
         <Table
           label="Figures"
           rows={history.series.map((one) => ({ ...one, range: extremes([one.values]) }))}

@@ -1,10 +1,9 @@
 // A chart with one bar for each day of the period.
 // UD1: the chart is also available as text: as a sentence, and day by day with the arrow keys.
 
-import { useState } from "preact/hooks";
 import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts";
 import { money, tokens } from "../../parts/format.ts";
-import { Plot } from "../plot.tsx";
+import { Plot, usePlace } from "../plot.tsx";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
 /** Width of a day in the drawing, including the gap to the next day. */
@@ -30,43 +29,30 @@ interface DaysProps {
 }
 
 export function Days({ days, lines, measure }: DaysProps) {
-  const [pointed, setPointed] = useState<string>();
+  const place = usePlace(days);
+  const isCost = measure === "cost";
   const byDay = new Map(lines.map((line) => [line.name, line]));
-  const write = measure === "cost" ? money : tokens;
-  const values = days.map((day) => {
-    const line = byDay.get(day);
-    return (measure === "cost" ? line?.cost : line?.totalTokens) ?? 0;
-  });
+  const values = days.map((day) => byDay.get(day)?.[isCost ? "cost" : "totalTokens"] ?? 0);
   const most = Math.max(...values);
   const top = niceTop(most);
-  const last = days.length - 1;
-  const found = pointed === undefined ? -1 : days.indexOf(pointed);
-  const at = found < 0 ? last : found;
-  const day = days[at] ?? "";
-  const words = (one: string): string => {
-    const line = byDay.get(one);
-    const both = `${money(line?.cost ?? 0)}, ${tokens(line?.totalTokens ?? 0)} tokens`;
-    return `${dayWords(one)}: ${both}`;
-  };
-  const title = measure === "cost" ? "Cost by day" : "Tokens by day";
+  const write = isCost ? money : tokens;
+  const day = days[place.at] ?? "";
+  const { cost = 0, totalTokens = 0 } = byDay.get(day) ?? {};
+  const words = `${dayWords(day)}: ${money(cost)}, ${tokens(totalTokens)} tokens`;
+  const title = isCost ? "Cost by day" : "Tokens by day";
   return (
     <Plot
       title={title}
       class="usage-days"
-      when={words(day)}
+      place={place}
+      when={words}
       sentence={`${title}: at most ${write(most)}, on ${dayWords(days[values.indexOf(most)] ?? day)}.`}
-      slider={{ unit: "day", at, last, words: words(day) }}
+      unit="day"
+      words={words}
       page={PAGE_DAYS}
-      onMove={(index) => setPointed(index === undefined ? undefined : days[index])}
-      onPoint={(share) =>
-        setPointed(
-          share === undefined
-            ? undefined
-            : days[Math.max(0, Math.min(last, Math.floor(share * days.length)))],
-        )
-      }
+      findPlace={(share) => Math.floor(share * days.length)}
       top={most === 0 ? "" : write(top)}
-      axis={[dayWords(days[0] ?? ""), last > 0 ? "today, UTC" : ""]}
+      axis={[dayWords(days[0] ?? ""), days.length > 1 ? "today, UTC" : ""]}
       width={days.length * DAY_WIDTH}
     >
       {values.map((value, index) => {
@@ -74,7 +60,7 @@ export function Days({ days, lines, measure }: DaysProps) {
         return (
           <rect
             key={days[index]}
-            class={index === found ? "usage-bar pointed" : "usage-bar"}
+            class={`usage-bar${place.isPointed && index === place.at ? " pointed" : ""}`}
             x={index * DAY_WIDTH + GAP / 2}
             y={HEIGHT - height}
             width={DAY_WIDTH - GAP}

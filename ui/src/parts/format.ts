@@ -32,7 +32,7 @@ export function failureWords(
   return `failed ${ago(endedAt, nowMs)}: ${reason}`;
 }
 
-export function twoDigits(count: number): string {
+function twoDigits(count: number): string {
   return String(count).padStart(2, "0");
 }
 

@@ -2,7 +2,7 @@
 // DR1: for an edited job, only the changed fields are sent, because the gateway may have redacted the others.
 
 import type { ParamsOf, PayloadOf } from "../../../../src/contract/methods.ts";
-import { twoDigits } from "../../parts/format.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../parts/format.ts";
 import { READERS_ZONE } from "./dates.ts";
 
 export type Job = PayloadOf<"cron.list">["jobs"][number];
@@ -11,75 +11,45 @@ type Schedule = ParamsOf<"cron.preview">["schedule"];
 
 export const UNITS = [
   { name: "seconds", ms: 1_000 },
-  { name: "minutes", ms: 60_000 },
-  { name: "hours", ms: 3_600_000 },
-  { name: "days", ms: 86_400_000 },
+  { name: "minutes", ms: MINUTE_MS },
+  { name: "hours", ms: HOUR_MS },
+  { name: "days", ms: DAY_MS },
 ] as const;
-type Unit = (typeof UNITS)[number]["name"];
 
-export interface Draft {
-  readonly name: string;
-  readonly message: string;
-  readonly kind: "cron" | "every" | "at";
-  readonly expr: string;
-  readonly tz: string;
-  readonly every: string;
-  readonly unit: Unit;
-  /** Local time, in the format of a date and time field. */
-  readonly at: string;
-  readonly agentId: string;
-  /** Key of the session to which the reply is sent. Empty: the reply is not sent. */
-  readonly deliverTo: string;
-  readonly missed: "once" | "skip";
-  /** Empty: the default of a new job. */
-  readonly session: "" | Job["session"];
-  readonly model: string;
-  readonly thinking: string;
-  /** Time limit in seconds, as typed. */
-  readonly timeout: string;
-}
-
-/** Formats a time for a field for date and time. */
+/** Formats a time for a field for date and time, on the reader's clock. */
 function fieldTime(atMs: number): string {
-  const at = new Date(atMs);
-  const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()].map(twoDigits).join("-");
-  return `${day}T${[at.getHours(), at.getMinutes()].map(twoDigits).join(":")}`;
+  const offsetMs = new Date(atMs).getTimezoneOffset() * MINUTE_MS;
+  return new Date(atMs - offsetMs).toISOString().slice(0, 16);
 }
 
-function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
-  const unit = UNITS.findLast((one) => ms % one.ms === 0) ?? UNITS[0];
-  return { every: String(ms / unit.ms), unit: unit.name };
-}
-
-export function draftOf(job: Job | undefined, nowMs: number): Draft {
-  const blank: Draft = {
-    name: job?.name ?? "",
-    message: job?.message ?? "",
-    kind: job?.schedule.kind ?? "cron",
-    expr: "0 8 * * *",
-    tz: READERS_ZONE,
-    every: "15",
-    unit: "minutes",
-    at: fieldTime(nowMs + 3_600_000),
-    agentId: job?.agentId ?? "",
-    deliverTo: job?.deliver?.to ?? "",
-    missed: job?.missed ?? "once",
-    session: job?.session ?? "",
-    model: job?.model ?? "",
-    thinking: job?.thinking ?? "",
-    timeout: job?.timeoutSeconds === undefined ? "" : String(job.timeoutSeconds),
+export function draftOf(job: Job | undefined, nowMs: number) {
+  const { name, message, schedule, agentId, deliver, missed, session, model, thinking, timeoutSeconds } =
+    job ?? ({} as Partial<Job>);
+  const everyMs = schedule?.kind === "every" ? schedule.everyMs : 15 * MINUTE_MS;
+  const unit = UNITS.findLast(({ ms }) => everyMs % ms === 0) ?? UNITS[0];
+  return {
+    name: name ?? "",
+    message: message ?? "",
+    kind: schedule?.kind ?? "cron",
+    expr: schedule?.kind === "cron" ? schedule.expr : "0 8 * * *",
+    tz: schedule?.kind === "cron" ? schedule.tz : READERS_ZONE,
+    every: String(everyMs / unit.ms),
+    unit: unit.name,
+    at: fieldTime(schedule?.kind === "at" ? schedule.atMs : nowMs + HOUR_MS),
+    agentId: agentId ?? "",
+    /** Key of the session to which the reply is sent. Empty: the reply is not sent. */
+    deliverTo: deliver?.to ?? "",
+    missed: missed ?? "once",
+    /** Empty: the default of a new job. */
+    session: session ?? ("" as const),
+    model: model ?? "",
+    thinking: thinking ?? "",
+    /** Time limit in seconds, as typed. */
+    timeout: timeoutSeconds === undefined ? "" : String(timeoutSeconds),
   };
-  switch (job?.schedule.kind) {
-    case "cron":
-      return { ...blank, expr: job.schedule.expr, tz: job.schedule.tz };
-    case "every":
-      return { ...blank, ...everyOf(job.schedule.everyMs) };
-    case "at":
-      return { ...blank, at: fieldTime(job.schedule.atMs) };
-    case undefined:
-      return blank;
-  }
 }
+
+export type Draft = Readonly<ReturnType<typeof draftOf>>;
 
 /** Returns the schedule that the form describes, or undefined if a field is empty. */
 export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule | undefined {

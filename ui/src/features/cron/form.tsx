@@ -1,6 +1,6 @@
 // The form that creates or edits a job.
 
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { THINKING_LEVELS } from "../../../../src/core/shapes/settings/settings.ts";
 import { agents } from "../../agents/known.ts";
 import { now } from "../../clock.ts";
@@ -72,7 +72,7 @@ const more = (isNew: boolean): readonly Field[] => [
 ];
 
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
-  const before = useMemo(() => draftOf(job, now()), [job]);
+  const [before] = useState(() => draftOf(job, now()));
   const [draft, setDraft] = useState(before);
   const change = (part: Partial<Draft>): void => setDraft((known) => ({ ...known, ...part }));
   const isNew = job === undefined;

@@ -2,12 +2,11 @@
 // computes.
 
 import { useState } from "preact/hooks";
-import type { PayloadOf } from "../../../../src/contract/methods.ts";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { now } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { type Field, FormFields } from "../../inbox/form.tsx";
 import { useCalmReading } from "../../parts/calm-reading.ts";
+import { Lines } from "../../parts/name.tsx";
 import { type Option, Select } from "../../parts/select.tsx";
 import { dateWords, elsewhere } from "./dates.ts";
 import { type Draft, scheduleOf, UNITS } from "./draft.ts";
@@ -92,46 +91,25 @@ function CronFields({ draft, change }: WhenProps) {
   );
 }
 
-function AtField({ draft, change }: WhenProps) {
-  return (
-    <label>
-      <span>
-        Date and time <span class="soft">on your clock</span>
-      </span>
-      <input
-        type="datetime-local"
-        value={draft.at}
-        onInput={(event) => change({ at: event.currentTarget.value })}
-      />
-    </label>
-  );
-}
-
 function Preview({ draft }: { draft: Draft }) {
-  const schedule = scheduleOf(draft);
+  const wanted = scheduleOf(draft);
   const { value, problem } = useCalmReading(
-    JSON.stringify(schedule) ?? "",
+    JSON.stringify(wanted) ?? "",
     ASK_AFTER_MS,
-    async () => schedule && ask("cron.preview", { schedule }),
+    async () => wanted && ask("cron.preview", { schedule: wanted }),
   );
+  const { schedule, words, dates = [] } = value ?? {};
+  const zone = schedule?.kind === "cron" ? schedule.tz : undefined;
   return (
     <div class="sunken preview" role="status">
-      {problem !== undefined && <p class="problem">{safeText(wordsOf(problem))}</p>}
-      {value !== undefined && <Dates preview={value} />}
+      {problem !== undefined && <Lines class="tone-bad toned" text={wordsOf(problem)} />}
       {value === undefined && problem === undefined && <p class="soft">The next dates appear here.</p>}
-    </div>
-  );
-}
-
-function Dates({ preview }: { preview: PayloadOf<"cron.preview"> }) {
-  const { schedule, words, dates } = preview;
-  const zone = schedule.kind === "cron" ? schedule.tz : undefined;
-  return (
-    <>
-      <p>
-        Due <b>{words}</b>
-        {zone === undefined ? "" : ` in ${zone}`}
-      </p>
+      {value !== undefined && (
+        <p>
+          Due <b>{words}</b>
+          {zone === undefined ? "" : ` in ${zone}`}
+        </p>
+      )}
       <ol>
         {dates.map((date) => (
           <li key={date}>
@@ -139,16 +117,16 @@ function Dates({ preview }: { preview: PayloadOf<"cron.preview"> }) {
           </li>
         ))}
       </ol>
-    </>
+    </div>
   );
 }
 
 export function When(props: WhenProps) {
   const { draft, change } = props;
   return (
-    <fieldset class="stack card when">
+    <fieldset class="stack card box">
       <legend>Schedule</legend>
-      <div class="line kinds">
+      <div class="bar">
         {KINDS.map(({ kind, title }) => (
           <label key={kind} class="inline row">
             <input type="radio" name="kind" checked={draft.kind === kind} onChange={() => change({ kind })} />
@@ -162,7 +140,18 @@ export function When(props: WhenProps) {
           <FormFields fields={EVERY} entries={{ ...draft }} onChange={change} />
         </div>
       )}
-      {draft.kind === "at" && <AtField {...props} />}
+      {draft.kind === "at" && (
+        <label>
+          <span>
+            Date and time <span class="soft">on your clock</span>
+          </span>
+          <input
+            type="datetime-local"
+            value={draft.at}
+            onInput={(event) => change({ at: event.currentTarget.value })}
+          />
+        </label>
+      )}
       <Preview draft={draft} />
     </fieldset>
   );

@@ -3,8 +3,8 @@
 
 import { Button } from "../parts/button.tsx";
 import "./configuration.css";
+import "./rows.css";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
-import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, has } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
@@ -12,6 +12,7 @@ import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+import { Notes } from "./notes.tsx";
 
 const Editor = lazy(async () => (await import("./editor/editor.tsx")).Editor);
 
@@ -22,8 +23,8 @@ export function ConfigurationTab() {
   const { value, busy, again } = check;
   useNews("config", again);
   return (
-    <div class="config">
-      <div class="bar">
+    <div class="stack config">
+      <div class="bar head-bar">
         <h2>Configuration</h2>
         <Button text="Check again" onClick={again} disabled={busy} />
       </div>
@@ -49,7 +50,7 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
   const { state, words } = verdictOf(check);
   return (
     <>
-      <div class="card config-verdict" role="status">
+      <div class="stack card box config-verdict" role="status">
         <State state={state} text={words} />
         <Name as="p" class="soft mono" text={path} />
         {restart.length > 0 && (
@@ -61,30 +62,14 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
           </ul>
         )}
       </div>
-      <Said title="Problems" tone="bad" lines={errors} />
-      <Said title="Warnings" tone="warn" lines={warnings} />
+      <Notes title="Problems" tone="bad" lines={errors} />
+      <Notes title="Warnings" lines={warnings} />
       {has("config.set") && <Editor check={check} onSaved={onSaved} />}
-      <h2>Effective configuration</h2>
-      <div class="card config-tree mono">
+      <h2 class="head-bar">Effective configuration</h2>
+      <div class="card box config-tree mono">
         <Fields value={settings} />
       </div>
     </>
-  );
-}
-
-function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lines: readonly string[] }) {
-  if (lines.length === 0) return null;
-  return (
-    <section class={`config-said tone-${tone}`}>
-      <h2>{title}</h2>
-      <ul class="card">
-        {lines.map((line) => (
-          <li key={line}>
-            <bdi class="raw">{safeText(line)}</bdi>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 
@@ -118,9 +103,7 @@ function Fields({ value }: { value: object }) {
             <span class="config-field">
               <Name text={name} />
               <span class="soft">: </span>
-              <bdi class="config-value">
-                {isTree(inner) ? inShort(inner).replace("0", "") : safeLine(JSON.stringify(inner) ?? "")}
-              </bdi>
+              <Name text={isTree(inner) ? inShort(inner).replace("0", "") : JSON.stringify(inner)} />
             </span>
           )}
         </li>

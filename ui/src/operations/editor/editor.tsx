@@ -8,17 +8,18 @@ import "./editor.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { GatewayError } from "../../../../src/contract/client/error.ts";
 import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
-import { settled } from "../../clock.ts";
+import { after, settled } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { useCalmReading } from "../../parts/calm-reading.ts";
 import { Awaited, Failed } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
+import { Lines } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { Notes } from "../notes.tsx";
 import { Help } from "./help.tsx";
 import { type PlacedProblem, placedProblems, type Setting, settingPath } from "./places.ts";
-import { type Checked, Diff, Effect, Review, type Saved, Warnings } from "./review.tsx";
+import { type Checked, Diff, Effect, Review, type Saved } from "./review.tsx";
 import { base, type ConfigText, discard, draft, edit, fileRead, keepMine, newer } from "./state.ts";
 import { goTo, TextBox } from "./text-box.tsx";
 
@@ -49,16 +50,14 @@ export function Editor({ check, onSaved }: { check: Checked; onSaved: () => void
   const { problem } = file;
   // The gateway was started without a configuration file. The check above the editor already says so.
   if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
-  const shown = base.value;
+  const { value } = base;
   return (
-    <section class="stack editor" aria-labelledby="editor-title">
-      <Awaited value={shown} problem={problem} again={file.again} words="Reading the file…" />
-      {shown !== undefined && <Text file={shown} settings={schema.value?.settings ?? []} onSaved={onSaved} />}
-      {shown === undefined && (
-        <h2 id="editor-title" class="visually-hidden">
-          File
-        </h2>
-      )}
+    <section class="stack" aria-labelledby="editor-title">
+      <h2 id="editor-title" class="head-bar">
+        File
+      </h2>
+      <Awaited value={value} problem={problem} again={file.again} words="Reading the file…" />
+      {value !== undefined && <Text file={value} settings={schema.value?.settings ?? []} onSaved={onSaved} />}
     </section>
   );
 }
@@ -67,8 +66,9 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   const { file, settings, onSaved } = props;
   const text = draft.value ?? file.text;
   const isEdited = draft.value !== undefined;
+  const mayReview = isEdited && newer.value === undefined;
   const view = useRef<EditorView>(null);
-  const { reviewed, open, close } = useReview(view);
+  const [isReviewed, setReviewed] = useState(false);
   const [done, setDone] = useState<Saved>();
   const checked = useCheck(text, isEdited);
   const errors = checked.result?.errors;
@@ -81,20 +81,12 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
     }),
   );
   const go = (line: number): void => goTo(view.current, line);
-  const review = (): void => {
-    if (isEdited && newer.value === undefined) open();
-  };
+  const review = (): void => setReviewed(mayReview);
   return (
     <>
       <div class="bar">
-        <h2 id="editor-title">File</h2>
         <Button text="Discard" disabled={!isEdited} onClick={discard} />
-        <Button
-          text="Review and save"
-          class="primary"
-          disabled={!isEdited || newer.value !== undefined}
-          onClick={review}
-        />
+        <Button text="Review and save" class="primary" disabled={!mayReview} onClick={review} />
       </div>
       <p class="soft">
         {file.exists ? "" : "There is no file yet: saving creates it. "}
@@ -105,7 +97,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
       <Verdict checked={checked} isEdited={isEdited} done={done} />
       {newer.value !== undefined && <Conflict base={file} newest={newer.value} mine={text} />}
       <div class="editor-columns">
-        <div class="stack editor-main">
+        <div class="stack">
           <TextBox
             view={view}
             text={text}
@@ -122,7 +114,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
         </div>
         <Help settings={settings} at={settingPath(at, settings)} text={text} onGo={go} />
       </div>
-      {reviewed && isEdited && (
+      {isReviewed && isEdited && (
         <Review
           base={file}
           text={text}
@@ -130,26 +122,15 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
             setDone(result);
             onSaved();
           }}
-          onClose={close}
+          onClose={(isOver) => {
+            setReviewed(false);
+            // The button that opened the review is disabled then, so the text gets the focus.
+            if (isOver) after(0, () => view.current?.focus());
+          }}
         />
       )}
     </>
   );
-}
-
-/** After a review that is over, the text gets the focus, because the button is disabled then. */
-function useReview(view: { readonly current: EditorView | null }) {
-  const [reviewed, setReviewed] = useState(false);
-  const wantsFocus = useRef(false);
-  useEffect(() => {
-    if (!reviewed && wantsFocus.current) view.current?.focus();
-    wantsFocus.current = false;
-  }, [reviewed]);
-  const close = (isOver: boolean): void => {
-    wantsFocus.current = isOver;
-    setReviewed(false);
-  };
-  return { reviewed, open: () => setReviewed(true), close };
 }
 
 function Verdict(props: {
@@ -162,10 +143,10 @@ function Verdict(props: {
   if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;
   if (done !== undefined && !isEdited)
     return (
-      <div class="editor-done" role="status">
+      <div class="stack editor-done" role="status">
         <State state="ok" text="Saved." />
         <Effect {...done} />
-        <Warnings lines={done.reach} title="After a restart:" />
+        <Notes lines={done.reach} title="After a restart:" />
       </div>
     );
   const word = !isEdited ? "Not edited" : result === undefined ? "Checking…" : "No problems";
@@ -186,11 +167,11 @@ function Verdict(props: {
 function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo: (line: number) => void }) {
   if (problems.length === 0) return null;
   return (
-    <ul class="editor-problems" aria-label="Problems in this text">
+    <ul class="stack" aria-label="Problems in this text">
       {problems.map(({ text, line }) => (
-        <li key={text}>
-          {line !== undefined && <Button text={`Line ${line}`} onClick={() => onGo(line)} />}
-          <bdi class="raw">{safeText(text)}</bdi>
+        <li key={text} class="row">
+          {line !== undefined && <Button text={`Line ${line}`} class="small" onClick={() => onGo(line)} />}
+          <Lines text={text} class="raw" />
         </li>
       ))}
     </ul>
@@ -200,7 +181,7 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
 /** Asks whether to keep the edits or the file that somebody else has saved (ES1 of editor/state.ts). */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (
-    <section class="stack editor-conflict card" aria-labelledby="conflict-title">
+    <section class="stack card box editor-conflict" aria-labelledby="conflict-title">
       <h3 id="conflict-title">The file has changed since you began</h3>
       <p>Nothing was saved. Compare both changes, then choose.</p>
       <div class="editor-both">

@@ -21,7 +21,9 @@ function About({ setting }: { setting: Setting }) {
   const { path, type, unit, fallback, required, meaning } = setting;
   return (
     <>
-      <p class="editor-name mono">{path}</p>
+      <p class="mono">
+        <strong>{path}</strong>
+      </p>
       {meaning !== "" && (
         <p>
           <Ticked text={meaning} />
@@ -79,17 +81,19 @@ export function Help({ settings, at, text, onGo }: HelpProps) {
   const found = searches ? matching(settings, search) : inside;
   const title = !searches ? `Settings in ${at === "" ? "the file" : at}` : "Settings found";
   return (
-    <aside class="editor-help" aria-label="Help">
-      <section class="card" aria-label="Setting at the caret">
+    <aside class="stack editor-help" aria-label="Help">
+      <section class="stack card box" aria-label="Setting at the caret">
         <h3>At the caret</h3>
         {here !== undefined ? (
           <About setting={here} />
         ) : (
-          <p class="editor-name mono">{at === "" ? "the whole file" : at}</p>
+          <p class="mono">
+            <strong>{at === "" ? "the whole file" : at}</strong>
+          </p>
         )}
         {groups.length > 0 && <p class="soft">Groups of settings: {groups.join(", ")}</p>}
       </section>
-      <section class="card" aria-label="All settings">
+      <section class="stack card box" aria-label="All settings">
         <input
           type="search"
           placeholder="Search all settings"
@@ -102,7 +106,7 @@ export function Help({ settings, at, text, onGo }: HelpProps) {
         {found.length > 0 && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
           <section class="editor-found" aria-label={title} tabIndex={0}>
-            <ul>
+            <ul class="rows">
               {found.slice(0, FOUND_MAX).map((setting) => (
                 <li key={setting.path}>
                   <About setting={setting} />

@@ -10,6 +10,7 @@ import { Dialog, Form } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
+import { Notes } from "../notes.tsx";
 import { type ConfigText, fileRead, saved } from "./state.ts";
 
 export type Saved = PayloadOf<"config.set">;
@@ -59,24 +60,6 @@ export function Effect({ changed, restart }: Pick<Saved, "changed" | "restart">)
   );
 }
 
-export function Warnings({ lines, title }: { lines: readonly string[]; title: string }) {
-  if (lines.length === 0) return null;
-  return (
-    <div class="review-warning" role="note">
-      <p>
-        <strong>{title}</strong>
-      </p>
-      <ul class="bullets">
-        {lines.map((line) => (
-          <li key={line}>
-            <bdi>{safeLine(line)}</bdi>
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
-}
-
 /** The gateway checks the text again first, so that the effects that are shown are current. */
 export function Review(props: {
   base: ConfigText;
@@ -107,11 +90,9 @@ export function Review(props: {
         <Diff before={base.exists ? base.text : ""} after={text} title="Changes" />
         <Awaited value={checked} problem={problem} again={again} words="Checking…" />
         {checked?.ok === true && <Effect {...checked} />}
-        {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose access:" />}
-        {checked?.ok === true && <Warnings lines={checked.warnings} title="Warnings" />}
-        {checked?.ok === false && (
-          <Warnings lines={checked.errors} title="An invalid text cannot be saved:" />
-        )}
+        {checked?.ok === true && <Notes lines={checked.reach ?? []} title="You may lose access:" />}
+        {checked?.ok === true && <Notes lines={checked.warnings} title="Warnings" />}
+        {checked?.ok === false && <Notes lines={checked.errors} title="An invalid text cannot be saved:" />}
       </Form>
     </Dialog>
   );

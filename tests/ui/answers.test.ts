@@ -137,7 +137,7 @@ describeInBrowser("deliveries", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
     const rows = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
     await expect.poll(() => rows.count()).toBe(50);
-    const older = page.getByRole("button", { name: "Show older" });
+    const older = page.getByRole("button", { name: "Show more" });
     await older.click();
     await expect.poll(() => rows.count()).toBe(100);
     await older.click();

@@ -33,13 +33,8 @@ const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed"
 /** An error stands out if somebody may need to act. */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
-interface Filter {
-  readonly state: StateFilter;
-  readonly sessionKey: string;
-  readonly includeDismissed: boolean;
-}
-
-const EVERYTHING: Filter = { state: "", sessionKey: "", includeDismissed: false };
+const EVERYTHING = { state: "" as StateFilter, sessionKey: "", includeDismissed: false };
+type Filter = typeof EVERYTHING;
 
 function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter) => void }) {
   return (
@@ -172,7 +167,7 @@ function deliveryRow(row: DeliveryRow): ResourceRow {
 }
 
 export function DeliveriesTab() {
-  const [filter, setFilter] = useState<Filter>(EVERYTHING);
+  const [filter, setFilter] = useState(EVERYTHING);
   const { state, sessionKey, includeDismissed } = filter;
   const outbox = usePages(JSON.stringify(filter), (before?: PayloadOf<"deliveries.list">) =>
     ask("deliveries.list", {
@@ -184,28 +179,21 @@ export function DeliveriesTab() {
       }),
     }),
   );
-  const { again, value, busy, more } = outbox;
+  const { again, value } = outbox;
   useNews("deliveries", again);
   const frame = useRef<HTMLUListElement>(null);
   useMoves(frame);
   return (
-    <>
-      <ResourceList
-        title="Deliveries"
-        words="Messages to channels: sent, pending and failed."
-        list={outbox}
-        rows={value?.flatMap(({ deliveries }) => deliveries)}
-        row={deliveryRow}
-        empty="No deliveries"
-        frame={frame}
-      >
-        <Filters filter={filter} onChange={setFilter} />
-      </ResourceList>
-      {more !== undefined && (
-        <p class="out-more">
-          <Button text="Show older" onClick={more} disabled={busy} />
-        </p>
-      )}
-    </>
+    <ResourceList
+      title="Deliveries"
+      words="Messages to channels: sent, pending and failed."
+      list={outbox}
+      rows={value?.flatMap(({ deliveries }) => deliveries)}
+      row={deliveryRow}
+      empty="No deliveries"
+      frame={frame}
+    >
+      <Filters filter={filter} onChange={setFilter} />
+    </ResourceList>
   );
 }

@@ -141,8 +141,8 @@ interface RowProps {
 function Row({ row, again, onOpen }: RowProps) {
   const { name, state, beside, facts = [], error, body, when, actions = [], link, below } = row;
   return (
-    <li class={`out-row ${row.class ?? ""}`}>
-      {state !== undefined && <div class="row-state">{state}</div>}
+    <li class={`box out-row ${row.class ?? ""}`}>
+      {state !== undefined && <div class="line row-state">{state}</div>}
       <div class="row-main">
         {(name ?? beside) !== undefined && (
           <p class="line">
@@ -185,7 +185,7 @@ export function ResourceList<R>(props: {
   words?: ComponentChildren;
   head?: ComponentChildren;
   /** Absent if another list shows the same answer. */
-  list?: Pick<Reading<unknown>, "value" | "problem" | "busy" | "again">;
+  list?: Reading<unknown> & { readonly more?: (() => void) | undefined };
   rows: readonly R[] | undefined;
   row: (one: R) => ResourceRow;
   empty?: ComponentChildren;
@@ -213,7 +213,17 @@ export function ResourceList<R>(props: {
           })}
         </ul>
       )}
+      {list?.more && <More onClick={list.more} disabled={list.busy} />}
       {opened}
     </>
+  );
+}
+
+/** A button below a list, which shows more of it. */
+export function More(props: { onClick: () => void; disabled?: boolean }) {
+  return (
+    <p class="out-more">
+      <Button text="Show more" {...props} />
+    </p>
   );
 }

@@ -23,7 +23,7 @@ export function StatusTab() {
   useNews("health", status.again);
   if (status.value === undefined) return <Awaited {...status} />;
   return (
-    <div class="status">
+    <div class="stack">
       <h2>Gateway</h2>
       <Facts status={status.value} />
       <Processes status={status.value} />
@@ -75,7 +75,7 @@ function Facts({ status }: { status: Status }) {
 
 export function Tile({ title, children }: { title: string; children: ComponentChildren }) {
   return (
-    <div class="tile card">
+    <div class="card box">
       <dt>{title}</dt>
       <dd>{children}</dd>
     </div>
@@ -87,7 +87,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   const running = new Set(processes.filter((one) => one.alive).map((one) => one.configRevision));
   return (
     <>
-      <h2>Processes</h2>
+      <h2 class="head-bar">Processes</h2>
       {running.size > 1 && (
         <p>
           <State state="error" text="The processes run different settings." /> Give each the same

@@ -1,11 +1,9 @@
 // The tab for scheduled jobs, in the order of their next runs, with a button for a new job.
 
-import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import { ask, may } from "../../gateway.ts";
-import { ResourceList } from "../../operations/resource-list.tsx";
-import { Button } from "../../parts/button.tsx";
+import { ActionButton, ResourceList, type RowAction, useOpened } from "../../operations/resource-list.tsx";
 import { useNews, usePages } from "../../parts/reading.ts";
 import type { Job } from "./draft.ts";
 import { JobForm } from "./form.tsx";
@@ -20,23 +18,25 @@ function bySoonest(one: Job, other: Job): number {
   return at(one) - at(other) || one.createdAtMs - other.createdAtMs;
 }
 
+const CREATE: RowAction = {
+  label: "New job",
+  class: "primary",
+  dialog: ({ onClose }) => <JobForm job={undefined} onClose={onClose} />,
+};
+
 export function SchedulesTab({ about }: { about: string | undefined }) {
-  const [isAdding, setAdding] = useState(false);
+  const { opened, onOpen } = useOpened();
   const list = usePages("cron.list", (before?: PayloadOf<"cron.list">) =>
     ask("cron.list", { limit: PAGE, ...optional({ cursor: before?.nextCursor }) }),
   );
-  const { value, again, more, busy } = list;
+  const { value, again } = list;
   useNews("cron", again);
   const note = value?.[0]?.note;
   return (
     <>
       <ResourceList
         title="Schedules"
-        head={
-          may("operator.admin") && (
-            <Button text="New job" class="primary" data-act="" onClick={() => setAdding(true)} />
-          )
-        }
+        head={may("operator.admin") && <ActionButton action={CREATE} onOpen={onOpen} data-act="" />}
         list={list}
         rows={value?.flatMap(({ jobs }) => jobs).sort(bySoonest)}
         row={(job) => jobRow(job, about === job.id)}
@@ -56,12 +56,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
           </p>
         )}
       </ResourceList>
-      {more !== undefined && (
-        <p class="out-more">
-          <Button text="Show more" onClick={more} disabled={busy} />
-        </p>
-      )}
-      {isAdding && <JobForm job={undefined} onClose={() => setAdding(false)} />}
+      {opened}
     </>
   );
 }

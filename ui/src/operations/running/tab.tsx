@@ -2,12 +2,10 @@
 // RT1: the list stays visible while it is read again, and a row keeps its place and its selection.
 
 import { Button } from "../../parts/button.tsx";
-import "../rows.css";
 import "./running.css";
 import { useState } from "preact/hooks";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask } from "../../gateway.ts";
-import { Confirm } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
@@ -15,6 +13,7 @@ import { complain, say } from "../../parts/notices.tsx";
 import { useNews } from "../../parts/reading.ts";
 import { type Option, Select } from "../../parts/select.tsx";
 import { usePolled } from "../polling.ts";
+import { ActionButton, More, type RowAction, useOpened } from "../resource-list.tsx";
 import type { Sort } from "../table.tsx";
 import { useSelection } from "./selection.ts";
 import { stopRuns } from "./stop.ts";
@@ -28,44 +27,31 @@ const RUNS_MAX = 1_000;
 
 const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
-function Chosen(props: {
-  count: number;
-  progress: string | undefined;
-  onStop: () => void;
-  onClear: () => void;
-}) {
-  const { count, progress, onStop, onClear } = props;
-  if (progress !== undefined)
-    return (
-      <p class="bar runs-chosen card" role="status">
-        {progress}
-      </p>
-    );
-  if (count === 0)
-    return (
-      <p class="bar runs-chosen card soft">
-        <span>
-          Select runs to stop them together<span class="runs-keys">, a range with Shift</span>.
-        </span>
-      </p>
-    );
-  return (
-    <div class="bar runs-chosen card">
-      <span>{counted(count, "run")} selected</span>
-      <Button text={`Stop ${count}`} class="danger" onClick={onStop} />
-      <Button text="Clear" class="quiet" onClick={onClear} />
-    </div>
+/** Asks before several runs are stopped. */
+function askToStop(runs: readonly ActiveRun[]): RowAction["question"] {
+  if (runs.length < 2) return undefined;
+  const text = (
+    <>
+      <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
+      <ul class="bullets">
+        {runs.slice(0, 5).map((run) => (
+          <Name as="li" key={run.runId} text={nameOfRun(run)} />
+        ))}
+        {runs.length > 5 && <li>and {runs.length - 5} more</li>}
+      </ul>
+    </>
   );
+  return { title: `Stop ${counted(runs.length, "run")}?`, text };
 }
 
 export function RunsTab() {
   const [limit, setLimit] = useState(RUNS);
   const [sort, setSort] = useState<Sort<Order>>({ column: "state", descending: false });
-  const [question, setQuestion] = useState<readonly ActiveRun[]>();
   const list = usePolled(String(limit), EVERY_MS, () => ask("runs.list", { limit }));
   const { value, again } = list;
   useNews("attention", again);
   const [progress, setProgress] = useState<string>();
+  const { opened, onOpen } = useOpened();
   const runs = sorted(value?.runs ?? [], sort);
   const stoppable = runs.filter(({ mayStop }) => mayStop);
   const selection = useSelection(stoppable.map(({ runId }) => runId));
@@ -81,8 +67,9 @@ export function RunsTab() {
     setProgress(undefined);
     await again();
   };
+  const stopping = { class: "danger", question: askToStop(chosen), run: () => stop(chosen) } as const;
   return (
-    <div class="runs">
+    <div class="stack runs">
       <h2>Runs</h2>
       <p class="soft">Turns of agents that are running, waiting or queued.</p>
       <Awaited {...list} />
@@ -99,7 +86,7 @@ export function RunsTab() {
       )}
       {runs.length > 0 && (
         <>
-          <div class="bar runs-bar">
+          <div class="bar head-bar">
             <p>
               {STATES.map((one) => `${runs.filter(({ state }) => state === one).length} ${one}`).join(" · ")}
             </p>
@@ -113,16 +100,24 @@ export function RunsTab() {
               />
             </label>
           </div>
-          {stoppable.length === 0 && (
+          {stoppable.length === 0 ? (
             <p class="soft">Your token lets you see these runs but not stop them.</p>
-          )}
-          {stoppable.length > 0 && (
-            <Chosen
-              count={chosen.length}
-              progress={progress}
-              onStop={() => (chosen.length > 1 ? setQuestion(chosen) : void stop(chosen))}
-              onClear={() => selection.choose([])}
-            />
+          ) : (
+            <div class="bar box card runs-chosen">
+              <span role="status">{progress}</span>
+              {progress === undefined && chosen.length === 0 && (
+                <span class="soft">
+                  Select runs to stop them together<span class="runs-keys">, a range with Shift</span>.
+                </span>
+              )}
+              {progress === undefined && chosen.length > 0 && (
+                <>
+                  <span>{counted(chosen.length, "run")} selected</span>
+                  <ActionButton action={{ label: `Stop ${chosen.length}`, ...stopping }} onOpen={onOpen} />
+                  <Button text="Clear" class="quiet" onClick={() => selection.choose([])} />
+                </>
+              )}
+            </div>
           )}
           <RunsTable
             {...{ runs, sort, chosen: selection.chosen }}
@@ -133,34 +128,15 @@ export function RunsTab() {
           />
         </>
       )}
-      {value?.truncated === true && (
-        <p class="out-more">
-          {limit < RUNS_MAX ? (
-            <Button text="Show more" onClick={() => setLimit(RUNS_MAX)} />
-          ) : (
-            <>
-              These are {RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have
-              ended.
-            </>
-          )}
-        </p>
-      )}
-      {question !== undefined && (
-        <Confirm
-          title={`Stop ${counted(question.length, "run")}?`}
-          action={`Stop ${question.length}`}
-          onConfirm={() => void stop(question)}
-          onClose={() => setQuestion(undefined)}
-        >
-          <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
-          <ul class="bullets">
-            {question.slice(0, 5).map((run) => (
-              <Name as="li" key={run.runId} text={nameOfRun(run)} />
-            ))}
-            {question.length > 5 && <li>and {question.length - 5} more</li>}
-          </ul>
-        </Confirm>
-      )}
+      {value?.truncated === true &&
+        (limit < RUNS_MAX ? (
+          <More onClick={() => setLimit(RUNS_MAX)} />
+        ) : (
+          <p class="out-more">
+            These are {RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have ended.
+          </p>
+        ))}
+      {opened}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The dialogs that create, narrow and revoke an access token. A new token is shown only once, so only a
 // button closes its dialog: the reader must not lose the token by Escape or a click outside.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
 import { SCOPES } from "../../../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
@@ -11,7 +11,7 @@ import { type Field, SchemaForm, type Texts } from "../../inbox/form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Name } from "../../parts/name.tsx";
-import { complain, say } from "../../parts/notices.tsx";
+import { say } from "../../parts/notices.tsx";
 import type { DialogProps } from "../resource-list.tsx";
 import { Sessions } from "./sessions.tsx";
 import { highest, patternsIn, scopeOptions } from "./words.ts";
@@ -37,53 +37,49 @@ interface Made {
 }
 
 function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () => void }) {
-  if (token === undefined)
-    return (
-      <Dialog title="The token was lost" onClose={onClose}>
+  const isLost = token === undefined;
+  return (
+    <Dialog
+      title={isLost ? "The token was lost" : "Copy the new token"}
+      onClose={isLost ? onClose : () => {}}
+    >
+      {isLost ? (
         <p>
           The gateway created <Name text={entry.name} />, but the connection broke before its answer arrived.
           Revoke it, and create another.
         </p>
-        <div class="actions">
-          <Button text="Close" class="primary" onClick={onClose} />
-        </div>
-      </Dialog>
-    );
-  return (
-    <Dialog title="Copy the new token" onClose={() => {}}>
-      <p>
-        This is the only time that the token of <Name text={entry.name} /> is shown.
-      </p>
-      <div class="row sunken token-text">
-        <code>{token}</code>
-        <Copy text={() => token} name="the token" />
-      </div>
+      ) : (
+        <>
+          <p>
+            This is the only time that the token of <Name text={entry.name} /> is shown.
+          </p>
+          <div class="row sunken token-text">
+            <code>{token}</code>
+            <Copy text={() => token} name="the token" />
+          </div>
+        </>
+      )}
       <div class="actions">
-        <Button text="Done" class="primary" onClick={onClose} />
+        <Button text={isLost ? "Close" : "Done"} class="primary" onClick={onClose} />
       </div>
     </Dialog>
   );
+}
+
+/** Returns the chosen rights: the scope, and the sessions if there are patterns. */
+function readRights(scope: string | undefined, sessions: string) {
+  const patterns = patternsIn(sessions);
+  return { scopes: [scope as TokenScope], ...(patterns.length === 0 ? {} : { sessions: patterns }) };
 }
 
 export function NewToken({ onClose, onDone }: DialogProps) {
   const most = SCOPES.find((one) => may(one)) ?? "operator.read";
   const [sessions, setSessions] = useState("");
   const [made, setMade] = useState<Made>();
-  const isOpen = useRef(true);
-  useEffect(
-    () => () => {
-      isOpen.current = false;
-    },
-    [],
-  );
   const create = async ({ name = "", scope, days }: Texts): Promise<void> => {
-    const patterns = patternsIn(sessions);
-    const limits = patterns.length === 0 ? {} : { sessions: patterns };
-    const wanted = { name: name.trim(), scopes: [scope as TokenScope], days: Number(days), ...limits };
-    const answer = await ask("tokens.create", wanted);
+    const wanted = { name: name.trim(), days: Number(days), ...readRights(scope, sessions) };
+    setMade(await ask("tokens.create", wanted));
     onDone();
-    if (isOpen.current) setMade(answer);
-    else complain(`The token ${answer.entry.name} was created after its dialog was closed: revoke it.`);
   };
   if (made !== undefined) return <Shown made={made} onClose={onClose} />;
   return (
@@ -111,9 +107,7 @@ export function NarrowToken({ token, onClose, onDone }: DialogProps & { token: A
   const most = highest(token.scopes) ?? "operator.read";
   const [sessions, setSessions] = useState((token.sessions ?? []).join(", "));
   const narrow = async ({ scope }: Texts): Promise<void> => {
-    const patterns = patternsIn(sessions);
-    const limits = patterns.length === 0 ? {} : { sessions: patterns };
-    await ask("tokens.narrow", { id: token.id, scopes: [scope as TokenScope], ...limits });
+    await ask("tokens.narrow", { id: token.id, ...readRights(scope, sessions) });
     say("Narrowed.");
     onDone();
     onClose();

@@ -1,23 +1,33 @@
 // The tab for access to the gateway: access tokens, tokens of the configuration, and devices. Operators
 // create, narrow and revoke tokens here.
 
-import { useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
 import { tick } from "../../clock.ts";
 import { ask, coversAll } from "../../gateway.ts";
-import { Button } from "../../parts/button.tsx";
 import { ago } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { joinWords } from "../../parts/words.ts";
 import { hrefOf } from "../../route.ts";
 import { usePolled } from "../polling.ts";
-import { ResourceList, type ResourceRow } from "../resource-list.tsx";
+import {
+  ActionButton,
+  ResourceList,
+  type ResourceRow,
+  type RowAction,
+  useOpened,
+} from "../resource-list.tsx";
 import { Devices, leftWords } from "./devices.tsx";
 import { NarrowToken, NewToken } from "./dialogs.tsx";
 import { scopeWords } from "./words.ts";
 
 /** Interval at which the tokens are read, because other clients use and change them. */
 const EVERY_MS = 10_000;
+
+const CREATE: RowAction = {
+  label: "New token",
+  class: "primary",
+  dialog: (props) => <NewToken {...props} />,
+};
 
 function Rights({ of }: { of: Pick<AccessTokenEntry, "scopes" | "sessions"> }) {
   const { scopes, sessions } = of;
@@ -40,10 +50,7 @@ function Rights({ of }: { of: Pick<AccessTokenEntry, "scopes" | "sessions"> }) {
 
 function tokenRow(token: AccessTokenEntry, now: number): ResourceRow {
   const { id, name, createdAtMs, lastUsedAtMs, expiresAtMs, createdFrom, current } = token;
-  const creator =
-    createdFrom === undefined
-      ? ""
-      : ` with ${createdFrom === "generated" ? "the gateway's token" : createdFrom}`;
+  const from = createdFrom === "generated" ? "the gateway's token" : createdFrom;
   return {
     key: id,
     name,
@@ -61,7 +68,7 @@ function tokenRow(token: AccessTokenEntry, now: number): ResourceRow {
         <p class="soft">
           {joinWords([
             lastUsedAtMs === undefined ? "never used" : `used ${ago(lastUsedAtMs, now)}`,
-            `created ${ago(createdAtMs, now)}${creator}`,
+            `created ${ago(createdAtMs, now)}${from === undefined ? "" : ` with ${from}`}`,
             leftWords(expiresAtMs, now),
           ])}
         </p>
@@ -93,22 +100,18 @@ function tokenRow(token: AccessTokenEntry, now: number): ResourceRow {
 
 export function TokensTab() {
   const list = usePolled("tokens", EVERY_MS, () => ask("tokens.list"));
-  const [isOpen, setOpen] = useState(false);
   const { value, again } = list;
+  const { opened, onOpen } = useOpened(again);
+  const others =
+    value?.mayCreate === false
+      ? " You signed in with an access token, which cannot create other tokens."
+      : "";
   return (
     <>
       <ResourceList
         title="Tokens"
-        words={`Access tokens let programs and people use this gateway, with at most your rights.${
-          value?.mayCreate === false
-            ? " You signed in with an access token, which cannot create other tokens."
-            : ""
-        }`}
-        head={
-          value?.mayCreate === true && (
-            <Button text="New token" class="primary" data-act="" onClick={() => setOpen(true)} />
-          )
-        }
+        words={`Access tokens let programs and people use this gateway, with at most your rights.${others}`}
+        head={value?.mayCreate === true && <ActionButton action={CREATE} onOpen={onOpen} data-act="" />}
         label="Access tokens"
         list={list}
         rows={value?.tokens}
@@ -142,7 +145,7 @@ export function TokensTab() {
         <a href={hrefOf({ view: "operations", tab: "nodes" })}>Nodes</a> are paired devices with their own
         keys. Coding agents that joined have a token for their session only, until they leave.
       </p>
-      {isOpen && <NewToken onClose={() => setOpen(false)} onDone={() => void again()} />}
+      {opened}
     </>
   );
 }

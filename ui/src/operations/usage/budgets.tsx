@@ -81,10 +81,10 @@ function ChainBudget({ budget }: { budget: NonNullable<UsageReport["chainBudget"
 export function Budgets({ report: { budgets, chainBudget } }: { report: UsageReport }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-    <section class="card usage-budgets" tabIndex={0} aria-labelledby="usage-budgets">
+    <section class="card box usage-budgets" tabIndex={0} aria-labelledby="usage-budgets">
       <h3 id="usage-budgets">Budgets today</h3>
       {budgets.length === 0 && chainBudget === undefined ? (
-        <p class="soft usage-hint">
+        <p class="soft">
           No budget is set. With one in its <a href={hrefOf({ view: "agents" })}>settings</a>, an agent stops
           when it has spent that much in a day.
         </p>

@@ -2,7 +2,6 @@
 
 import { Agent } from "../../agents/agent-name.tsx";
 import { Button } from "../../parts/button.tsx";
-import "../rows.css";
 import "./usage.css";
 import { useState } from "preact/hooks";
 import { optional } from "../../../../src/core/optional.ts";
@@ -17,6 +16,7 @@ import { Select } from "../../parts/select.tsx";
 import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
 import { usePolled } from "../polling.ts";
+import { More } from "../resource-list.tsx";
 import { Tile } from "../status.tsx";
 import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIODS } from "./choice.ts";
@@ -162,7 +162,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
   const report = lines.value;
   const isEmpty = total?.runs === 0;
   return (
-    <div class="usage">
+    <div class="stack usage">
       <h2>Usage</h2>
       <p class="soft">Tokens and cost of ended runs, also of deleted sessions. Days are in UTC.</p>
       {days.value?.partial === true && (
@@ -173,7 +173,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
       <Choices choice={choice} onChoose={onChoose} />
       <Awaited value={days.value ?? report} problem={days.problem ?? lines.problem} again={days.again} />
       {days.value !== undefined && total !== undefined && (
-        <div class={days.isOld ? "usage-old" : undefined} aria-busy={days.isOld}>
+        <div class={days.isOld ? "usage-old" : ""} aria-busy={days.isOld}>
           {isEmpty ? (
             <div class="empty">
               <p>
@@ -201,7 +201,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
         </div>
       )}
       {report !== undefined && total !== undefined && !isEmpty && (
-        <div class={lines.isOld ? "usage-old" : undefined} aria-busy={lines.isOld}>
+        <div class={lines.isOld ? "usage-old" : ""} aria-busy={lines.isOld}>
           <UsageTable
             report={report}
             total={total}
@@ -209,9 +209,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
             onOrder={(next) => onChoose({ order: next })}
           />
           {report.truncated && limit < LINES_MAX && (
-            <p class="out-more">
-              <Button text="Show more" onClick={() => setLimit(Math.min(limit + MORE_LINES, LINES_MAX))} />
-            </p>
+            <More onClick={() => setLimit(Math.min(limit + MORE_LINES, LINES_MAX))} />
           )}
         </div>
       )}

@@ -3,6 +3,7 @@
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { fieldsOf, isObject } from "../../../src/core/json.ts";
+import { joinWords } from "../parts/words.ts";
 
 export type LogLine = PayloadOf<"logs.tail">["lines"][number];
 
@@ -52,21 +53,17 @@ export function reasonOf(line: LogLine): string | undefined {
   return parts.length === 0 ? undefined : parts.join(" · ");
 }
 
-/** Returns the fields that neither the message nor a column shows, or undefined. */
+/** Returns the fields that neither the message nor a column shows, or undefined. The stack has its lines. */
 export function detailsOf(line: LogLine): string | undefined {
-  const { seq, time, level, msg, cut, ...rest } = line;
-  if (Object.keys(rest).length === 0) return undefined;
+  const { seq, time, level, msg, cut, ...rest } = line as LogLine & Record<string, unknown>;
   const { err, ...plain } = rest;
-  const stack = stackOf(err);
-  const fields = stack === undefined ? rest : plain;
-  const shown = Object.keys(fields).length === 0 ? [] : [JSON.stringify(fields, null, 2)];
-  return [...shown, ...(stack === undefined ? [] : [stack])].join("\n\n");
-}
-
-function stackOf(err: unknown): string | undefined {
-  if (typeof err !== "object" || err === null || !("stack" in err)) return undefined;
-  const { stack, ...more } = err as Record<string, unknown>;
-  if (typeof stack !== "string" || stack === "") return undefined;
-  const { type, message, ...others } = more;
-  return Object.keys(others).length === 0 ? stack : `${stack}\n${JSON.stringify(others, null, 2)}`;
+  const { stack, type, message, ...others } = fieldsOf(err);
+  const hasStack = textOf(stack) !== "";
+  const unnamed = Object.keys(others).length === 0 ? {} : { err: others };
+  const fields = hasStack ? { ...plain, ...unnamed } : rest;
+  const parts = [
+    Object.keys(fields).length === 0 ? "" : JSON.stringify(fields, null, 2),
+    hasStack ? String(stack) : "",
+  ];
+  return joinWords(parts, "\n\n") || undefined;
 }

@@ -153,20 +153,20 @@ function LogRow({ line }: { line: LogLine }) {
   const chainId = text(line.chainId);
   const what = (
     <>
-      <time class="log-time">{line.time === 0 ? "—" : clockTime(line.time)}</time>
+      <time class="soft">{line.time === 0 ? "—" : clockTime(line.time)}</time>
       <span class="log-level">{line.level}</span>
       <bdi class="cut log-msg">{safeLine(titleOf(line))}</bdi>
       {reason !== undefined && <bdi class="clamp log-reason">{safeLine(cut(reason, REASON_MAX_CHARS))}</bdi>}
     </>
   );
   return (
-    <li data-item data-place={line.seq} class={`log-line tone-${TONES[line.level]} ${line.level}`}>
+    <li data-item data-place={line.seq} class={`log-line tone-${TONES[line.level]}`}>
       {details === undefined && line.cut !== true ? (
         <span class="plain log-what">{what}</span>
       ) : (
         <Button text={what} class="plain log-what" aria-expanded={open} onClick={() => setOpen(!open)} />
       )}
-      <span class="log-about">
+      <span class="row log-about">
         {text(line.part) && <Name as="span" class="chip" text={String(line.part)} />}
         {sessionKey && <SessionLink sessionKey={sessionKey} />}
         {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}

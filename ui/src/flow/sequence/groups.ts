@@ -76,28 +76,17 @@ function addUp(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost"
 }
 
 /** Merges steps into one row. It is active if one of them is, else failed if one has failed. */
-function mergeSteps(
-  members: readonly ChainStep[],
-  ends: Pick<ChainStep, "from" | "to">,
-): FlowStep | undefined {
-  const [first] = members;
-  if (first === undefined) return undefined;
-  const { kind, source, tool, text } = first;
+function mergeSteps(first: ChainStep, members: readonly ChainStep[]): FlowStep {
+  const { id, kind, at, source, tool, text } = first;
   const active = members.find(isActive);
   const { state } = active ?? members.find(isFailed) ?? first;
   return {
-    id: `all ${first.id}`,
-    kind,
-    ...ends,
-    at: first.at,
-    state,
-    text,
-    members,
+    ...{ id: `all ${id}`, kind, at, state, text, members },
     ...optional({
       ...{ source, tool },
       // A merged row shows no time in the queue: it starts when its first step was queued.
-      startedAt: members.some(({ startedAt }) => startedAt !== undefined) ? first.at : undefined,
-      endAt: active ? undefined : Math.max(...members.map(({ at, endAt }) => endAt ?? at)),
+      startedAt: members.some(({ startedAt }) => startedAt !== undefined) ? at : undefined,
+      endAt: active ? undefined : Math.max(...members.map((one) => one.endAt ?? one.at)),
       silent: members.every(({ silent }) => silent) || undefined,
       appended: members.every(({ appended }) => appended) || undefined,
     }),
@@ -162,35 +151,29 @@ function byAgent(
   });
 }
 
+/** Moves the steps of merged jobs to their columns. Those of the same kind between the same columns are one. */
 function withoutJobs(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],
   columns: ReadonlyMap<string, string>,
 ): Grouped {
-  if (columns.size === 0) return { steps, parties };
-  const place = (key: string | undefined): string | undefined => columns.get(key ?? "") ?? key;
-  const rows = Map.groupBy(steps, (step) => {
-    const { id, kind, from, to, source, tool } = step;
-    const isShared = [from, to].some((key) => key !== undefined && columns.has(key));
+  const place = (key = ""): string | undefined => (columns.get(key) ?? key) || undefined;
+  const rows = Map.groupBy(steps, ({ id, kind, from = "", to = "", source, tool }) => {
+    const isShared = columns.has(from) || columns.has(to);
     return isShared ? JSON.stringify([kind, place(from), place(to), source, tool]) : id;
   });
-  const together = Map.groupBy(columns.keys(), (key) => columns.get(key) ?? "");
-  return {
-    steps: [...rows.values()].flatMap((members) => {
-      const [first] = members;
-      if (first === undefined) return [];
-      const ends = optional({ from: place(first.from), to: place(first.to) });
-      if (members.length === 1) return [{ ...first, ...ends }];
-      return mergeSteps(members, ends) ?? [];
+  const merged = [...rows.values()].flatMap((members) =>
+    members.slice(0, 1).map((first) => ({
+      ...(members.length === 1 ? first : mergeSteps(first, members)),
+      ...optional({ from: place(first.from), to: place(first.to) }),
+    })),
+  );
+  const jobs = Map.groupBy(columns.keys(), (key) => columns.get(key) ?? "");
+  const drawn = new Map(
+    parties.map((party): [string, FlowParty] => {
+      const key = columns.get(party.key);
+      return key === undefined ? [party.key, party] : [key, { key, jobs: jobs.get(key) ?? [] }];
     }),
-    parties: [
-      ...new Map(
-        parties.map((party): [string, FlowParty] => {
-          const column = columns.get(party.key);
-          if (column === undefined) return [party.key, party];
-          return [column, { key: column, jobs: together.get(column) ?? [] }];
-        }),
-      ).values(),
-    ],
-  };
+  );
+  return { steps: merged, parties: [...drawn.values()] };
 }

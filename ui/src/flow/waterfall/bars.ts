@@ -96,53 +96,36 @@ function causesOf(steps: readonly ChainStep[]): Map<string, string> {
   return causes;
 }
 
-function callBar(call: ChainCall, step: ChainStep): Bar {
-  const { id, kind, name, at, endAt, failed = false, tokens: used, cost } = call;
-  const words = kind === "model" && name === "" ? "model" : name;
-  return { id, kind, name: words, at, endAt, failed, tokens: used, cost, step, children: [] };
-}
-
 /** Merges several bars into one, which lasts from the first start to the last end. */
-function groupOf(name: string, bars: readonly Bar[], first: Bar): Bar {
+function groupOf(name: string, bars: readonly Bar[], { id, at, step }: Bar): Bar {
   const ends = bars.map(({ endAt }) => endAt);
-  const add = (of: (bar: Bar) => number | undefined): number =>
-    bars.reduce((sum, bar) => sum + (of(bar) ?? 0), 0);
   return {
-    id: `group ${first.id}`,
-    kind: "group",
-    name,
-    at: first.at,
+    ...{ id: `group ${id}`, kind: "group", name, at, step, children: bars },
     endAt: ends.includes(undefined) ? undefined : Math.max(...ends.map((end = 0) => end)),
     failed: bars.some(({ failed }) => failed),
-    tokens: add((bar) => bar.tokens),
-    cost: add((bar) => bar.cost),
-    step: first.step,
-    children: bars,
+    tokens: bars.reduce((sum, bar) => sum + (bar.tokens ?? 0), 0),
+    cost: bars.reduce((sum, bar) => sum + (bar.cost ?? 0), 0),
   };
 }
 
-const failedWords = (bars: readonly Bar[]): string => {
-  const failed = bars.filter((bar) => bar.failed).length;
-  return failed === 0 ? "" : `, ${failed} failed`;
-};
-
 /** Merges sibling jobs, and calls of the same tool, if there are at least `GROUP_MIN` of them. */
 function together(bars: readonly Bar[]): Bar[] {
-  const kindOf = ({ kind, step, name }: Bar): string | undefined =>
-    kind === "run" && step.kind === "spawn" ? "jobs" : kind === "tool" ? name : undefined;
-  const groups = new Map<Bar, Bar>();
-  const hidden = new Set<Bar>();
-  for (const [kind, some] of Map.groupBy(bars, kindOf)) {
-    const [first] = some;
-    if (kind === undefined || first === undefined || some.length < GROUP_MIN) continue;
-    const isJobs = first.kind === "run";
-    const name = isJobs
-      ? `jobs ${countWords(some.map(({ step }) => step))}`
-      : `${kind} × ${some.length}${failedWords(some)}`;
-    groups.set(first, groupOf(name, some, first));
-    for (const bar of some.slice(1)) hidden.add(bar);
-  }
-  return bars.flatMap((bar) => (hidden.has(bar) ? [] : [groups.get(bar) ?? bar]));
+  const kindOf = ({ kind, step, name }: Bar): string => {
+    if (kind === "tool") return name;
+    return kind === "run" && step.kind === "spawn" ? "jobs" : "";
+  };
+  const groups = Map.groupBy(bars, (bar) => `${bar.kind} ${kindOf(bar)}`);
+  return bars.flatMap((bar) => {
+    const name = kindOf(bar);
+    const some = groups.get(`${bar.kind} ${name}`) ?? [];
+    if (name === "" || some.length < GROUP_MIN) return [bar];
+    if (some[0] !== bar) return [];
+    const failed = some.filter((one) => one.failed).length;
+    const calls = `${name} × ${some.length}${failed === 0 ? "" : `, ${failed} failed`}`;
+    return [
+      groupOf(bar.kind === "run" ? `jobs ${countWords(some.map(({ step }) => step))}` : calls, some, bar),
+    ];
+  });
 }
 
 export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[], around: Around): Bar[] {
@@ -158,33 +141,28 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
     waits.get(runId)?.some((wait) => wait.at >= at && wait.at <= endAt) ?? false;
   const slowest = slowestOf(calls.filter((call) => !hasWaited(call)));
   const callsOf = Map.groupBy(calls, ({ runId }) => runId);
+  const drawCall = ({ runId, name, failed, ...call }: ChainCall, step: ChainStep): Bar => ({
+    ...call,
+    ...{ name: call.kind === "model" && name === "" ? "model" : name, step, children: [] },
+    failed: failed === true,
+    slowest: call.id === slowest,
+  });
   const build = (step: ChainStep, above?: ChainStep): Bar => {
     const { id, at, startedAt, endAt, runId = "", tokens: used, cost, kind } = step;
     const isWait = kind === "wait";
     const { from, ...unsigned } = step;
     // The row above often names the sender.
     const named = above !== undefined && homeOf(above) === from ? unsigned : step;
-    const mine = isWait
-      ? []
-      : (callsOf.get(runId) ?? []).map((call) => ({
-          ...callBar(call, step),
-          slowest: call.id === slowest,
-        }));
+    const mine = isWait ? [] : (callsOf.get(runId) ?? []).map((call) => drawCall(call, step));
     const below = [...mine, ...(children.get(id) ?? []).map((child) => build(child, step))].sort(byTime);
     return {
-      id,
+      ...{ id, at, failed: isFailed(step), tokens: used, cost, step, children: together(below) },
       kind: isWait ? "wait" : "run",
-      at,
-      failed: isFailed(step),
-      tokens: used,
-      cost,
-      step,
       name: lead(named, around).trim(),
       title: title(isWait ? named : step, around).trim(),
       startedAt: isWait ? at : startedAt,
       // An input that starts no run ends when it begins.
       endAt: step.appended === true ? at : endAt,
-      children: together(below),
     };
   };
   return together((children.get("") ?? []).map((step) => build(step)).sort(byTime));
@@ -212,13 +190,15 @@ export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
   return from > to ? { from: 0, to: 1 } : { from, to: Math.max(to, from + 1) };
 }
 
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
+const STEPS_S = [
+  ...[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30],
+  ...[60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400],
+];
 
 /** Returns the times for the scale, in ms after the start of a span: at most `most` + 1 round numbers. */
 export function ticksOf({ from, to }: Span, most: number): number[] {
   const wanted = (to - from) / Math.max(1, most);
-  const below = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
-  const step = [...below, ...STEPS].map((s) => s * 1_000).find((ms) => ms >= wanted) ?? wanted;
+  const step = STEPS_S.map((s) => s * 1_000).find((ms) => ms >= wanted) ?? wanted;
   return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, at) => at * step);
 }
 

@@ -9,18 +9,15 @@ import { useSize } from "../parts/size.ts";
 import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
 import { fitted } from "./fitted.ts";
 import { Legend, OVERVIEW } from "./legend.tsx";
-import { type Filter, filter, nameOf } from "./state.ts";
+import { type Filter, filter, nameOf, pick } from "./state.ts";
 
 const ASLANT_WIDTH = 96;
 const WORDS = { send: "talks to", spawn: "spawns", refused: "could not reach" } as const;
 
-function isChosen(wanted: Filter | undefined, one: Filter): boolean {
-  return wanted?.from === one.from && wanted.to === one.to;
-}
+const isChosen = (wanted: Filter | undefined, one: Filter): boolean =>
+  wanted?.from === one.from && wanted.to === one.to;
 
-function choose(one: Filter): void {
-  filter.value = isChosen(filter.value, one) ? undefined : one;
-}
+const choose = (one: Filter): void => pick(isChosen(filter.value, one) ? undefined : one);
 
 /** Returns what makes a group of the picture a button: there are no buttons in SVG. */
 function makeButton(one: Filter, words: string) {

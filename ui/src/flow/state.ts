@@ -25,6 +25,10 @@ export interface Filter {
 /** The sessions that the reader chose in the overview. */
 export const filter = signal<Filter | undefined>(undefined);
 
+export function pick(wanted: Filter | undefined): void {
+  filter.value = wanted;
+}
+
 export function agentsIn(chains: readonly ChainRow[]): string[] {
   const ids = chains.flatMap(({ sessions }) => sessions.map(agentIn)).filter((id) => id !== "");
   return [...new Set(ids)].sort();
@@ -41,19 +45,14 @@ export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? sessionNameOf(sessionKey);
 }
 
-export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
+export function fits({ sessions, talks }: ChainRow, wanted: Filter | undefined): boolean {
   if (wanted === undefined) return true;
-  if (wanted.to === undefined)
-    return (
-      chain.sessions.includes(wanted.from) ||
-      chain.talks.some(({ from, to }) => from === wanted.from || to === wanted.from)
-    );
-  return chain.talks.some(({ from, to }) => from === wanted.from && to === wanted.to);
+  const { from: one, to: other } = wanted;
+  if (other !== undefined) return talks.some(({ from, to }) => from === one && to === other);
+  return sessions.includes(one) || talks.some(({ from, to }) => from === one || to === one);
 }
 
-function moves({ stream }: AgentEvent): boolean {
-  return stream === "lifecycle" || stream === "flow";
-}
+const moves = ({ stream }: AgentEvent): boolean => stream === "lifecycle" || stream === "flow";
 
 type ListParams = ParamsOf<"chains.list">;
 
@@ -63,23 +62,21 @@ export async function readBack(
   filters: ListParams,
   canOffer: (chain: ChainRow) => boolean = () => true,
 ) {
-  const read = async ({ minutes, name }: (typeof PERIODS)[number]) => {
-    const params: ListParams = { ...filters, activeMinutes: minutes };
-    const note = name === periods[0]?.name ? "" : `None within ${periods[0]?.name}. Last ${name}:`;
-    return { ...(await ask("chains.list", params)), params, note };
-  };
-  let answer: Awaited<ReturnType<typeof read>> | undefined;
+  const [first] = periods;
   for (const period of periods) {
-    answer = await read(period);
-    if (answer.chains.some(canOffer)) break;
+    const { minutes, name } = period;
+    const params: ListParams = { ...filters, activeMinutes: minutes };
+    const answer = await ask("chains.list", params);
+    const note = period === first ? "" : `None within ${first?.name}. Last ${name}:`;
+    if (answer.chains.some(canOffer) || period === periods.at(-1)) return { ...answer, params, note };
   }
-  return answer;
+  return undefined;
 }
 
 /** Reads the newest chains. If the reader has chosen no period, looks further back until there is a chain. */
 async function readChains() {
-  const { period, search, agentId, state } = wish.value;
-  const named = { search: search || undefined, agentId: agentId || undefined, state: state || undefined };
+  const { period, search, agent, state } = wish.value;
+  const named = { search: search || undefined, agentId: agent || undefined, state: state || undefined };
   const filters = { limit: PAGE_CHAINS, ...optional(named) };
   if (period !== "dates")
     return readBack(period === "" ? TRIED : PERIODS.filter(({ id }) => id === period), filters);

@@ -14,7 +14,7 @@ import { go, queries, route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
-import { filter, fits, nameOf, showsOverview, useChains } from "./state.ts";
+import { filter, fits, nameOf, pick, showsOverview, useChains } from "./state.ts";
 import { PERIODS, TRIED, want, wish } from "./wish.ts";
 
 const STATES = [
@@ -54,9 +54,9 @@ function SearchField() {
 }
 
 function Choices() {
-  const { period, from, to, agentId, state } = wish.value;
+  const { period, agent, state, ...days } = wish.value;
   const known = (agents.value?.agents ?? []).map(({ id }) => id);
-  const ids = agentId === "" || known.includes(agentId) ? known : [agentId, ...known];
+  const ids = agent === "" || known.includes(agent) ? known : [agent, ...known];
   return (
     <div class="flow-choices">
       <SearchField />
@@ -67,34 +67,51 @@ function Choices() {
         onPick={(id) => want({ period: id })}
       />
       <Select aria-label="State" value={state} options={STATES} onPick={(to) => want({ state: to })} />
-      {period === "dates" && (
-        <>
-          <Day name="From" day={from} onDay={(day) => want({ from: day })} />
-          <Day name="To" day={to} onDay={(day) => want({ to: day })} />
-        </>
-      )}
+      {period === "dates" &&
+        (["from", "to"] as const).map((name) => (
+          <label key={name} class="small">
+            {name === "from" ? "From" : "To"}
+            <input
+              type="date"
+              value={days[name]}
+              onChange={(event) => want({ [name]: event.currentTarget.value })}
+            />
+          </label>
+        ))}
       <Select
         aria-label="Agent"
-        value={agentId}
+        value={agent}
         options={[["", "Any agent"], ...ids.map((id) => [id, agentName(id)] as const)]}
-        onPick={(id) => want({ agentId: id })}
+        onPick={(id) => want({ agent: id })}
       />
     </div>
   );
 }
 
-function Day({ name, day, onDay }: { name: string; day: string; onDay: (day: string) => void }) {
+/** Says why there is no chain. */
+function Empty({ isFiltered }: { isFiltered: boolean }) {
+  if (!isFiltered)
+    return (
+      <div class="empty stack">
+        <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
+        <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
+        <Examples />
+      </div>
+    );
+  const showAll = (): void => {
+    pick(undefined);
+    want({ period: "", search: "", agent: "", state: "" });
+  };
   return (
-    <label class="small">
-      {name}
-      <input type="date" value={day} onChange={(event) => onDay(event.currentTarget.value)} />
-    </label>
+    <div class="empty">
+      <p>No matching chains</p>
+      <Button text="Show all chains" onClick={showAll} />
+    </div>
   );
 }
 
 export function FlowView() {
-  const { chains: all, more, note, ...reading } = useChains();
-  const { value } = reading;
+  const { chains: all, more, note, value, ...reading } = useChains();
   const first = useRef<string | undefined>(undefined);
   const at = route.value;
   const wantedId = at.view === "flow" ? at.chainId : undefined;
@@ -102,15 +119,14 @@ export function FlowView() {
   if (value === undefined && !isFiltered) return <Awaited {...reading} />;
   const wanted = filter.value;
   const chains = all.filter((chain) => fits(chain, wanted));
-  const isEmpty = all.length === 0 && wantedId === undefined && !isFiltered;
   // If no chain is selected, show the newest one, and keep it when newer chains arrive.
   if (value !== undefined && !chains.some(({ chainId }) => chainId === first.current))
     first.current = chains[0]?.chainId;
   const isOverview = wantedId === undefined && showsOverview.value && all.length > 0;
   const chosen = isOverview ? undefined : (wantedId ?? first.current);
-  const choice = chosen === undefined ? "no-chain" : wantedId === undefined ? "no-choice" : "chosen";
+  const choice = wantedId === undefined ? "no-choice" : "chosen";
   return (
-    <div class={`flow split ${choice}`}>
+    <div class={`flow split ${chosen === undefined ? "no-chain" : choice}`}>
       <section class="split-list flow-list" aria-labelledby="chains-title">
         <div class="bar strip flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
@@ -119,23 +135,15 @@ export function FlowView() {
               type="button"
               class="chip tone-busy"
               title="Show all chains"
-              onClick={() => {
-                filter.value = undefined;
-              }}
+              onClick={() => pick(undefined)}
             >
-              <Name text={nameOf(wanted.from)} />
-              {wanted.to !== undefined && (
-                <>
-                  {" → "}
-                  <Name text={nameOf(wanted.to)} />
-                </>
-              )}
+              <Name text={[wanted.from, wanted.to ?? []].flat().map(nameOf).join(" → ")} />
               {" ×"}
             </button>
           )}
           <Button
             text="Overview"
-            class="quiet flow-toggle"
+            class="quiet"
             data-act=""
             aria-pressed={isOverview}
             onClick={() => {
@@ -150,33 +158,14 @@ export function FlowView() {
             </p>
           )}
         </div>
-        <Awaited {...reading} />
+        <Awaited value={value} {...reading} />
         {value !== undefined && <ChainList chains={chains} chosen={chosen} more={more} />}
       </section>
       <section class="split-main flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
-        {isOverview ? (
-          <OverviewPicture chains={all} />
-        ) : chosen !== undefined ? (
-          <Chain key={chosen} chainId={chosen} />
-        ) : isEmpty ? (
-          <div class="empty stack">
-            <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
-            <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
-            <Examples />
-          </div>
-        ) : (
-          value !== undefined && (
-            <div class="empty">
-              <p>No matching chains</p>
-              <Button
-                text="Show all chains"
-                onClick={() => {
-                  filter.value = undefined;
-                  want({ period: "", search: "", agentId: "", state: "" });
-                }}
-              />
-            </div>
-          )
+        {isOverview && <OverviewPicture chains={all} />}
+        {chosen !== undefined && <Chain key={chosen} chainId={chosen} />}
+        {chosen === undefined && !isOverview && value !== undefined && (
+          <Empty isFiltered={isFiltered || all.length > 0} />
         )}
       </section>
     </div>

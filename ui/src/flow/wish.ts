@@ -15,42 +15,35 @@ export const PERIODS = [
 ] as const;
 
 /** Periods that are tried one after the other if the reader has chosen none. */
-export const TRIED = [PERIODS[1], PERIODS[2], PERIODS[3], PERIODS[4]] as const;
-
-const STATES = ["running", "failed"] as const;
-
-export interface Wish {
-  /** "": the shortest of `TRIED` that has a chain. `dates`: from `from` to `to`. */
-  readonly period: (typeof PERIODS)[number]["id"] | "dates" | "";
-  /** Days as `2026-11-29`, both included. Empty: no limit. */
-  readonly from: string;
-  readonly to: string;
-  readonly search: string;
-  readonly agentId: string;
-  readonly state: (typeof STATES)[number] | "";
-}
+export const TRIED = PERIODS.slice(1);
 
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
 
-export const wish = computed((): Wish => {
+/** The choices, by their names in the address. Empty: none. */
+export const wish = computed(() => {
   const params = new URLSearchParams(queries.flow.value);
-  const get = (name: string): string => params.get(name) ?? "";
-  const [from, to] = [get("from"), get("to")].map((day) => (isDay(day) ? day : ""));
-  const named = [...PERIODS.map(({ id }) => id), "dates" as const].find((id) => id === get("period"));
+  const [from = "", to = ""] = ["from", "to"].map((name) => params.get(name) ?? "");
   return {
-    ...{ period: named ?? "", from: from ?? "", to: to ?? "" },
-    ...{ search: get("search"), agentId: get("agent") },
-    state: STATES.find((state) => state === get("state")) ?? "",
+    /** "": the shortest of `TRIED` that has a chain. `dates`: from `from` to `to`. */
+    period:
+      [...PERIODS.map(({ id }) => id), "dates" as const].find((id) => id === params.get("period")) ??
+      ("" as const),
+    /** Days as `2026-11-29`, both included. */
+    from: isDay(from) ? from : "",
+    to: isDay(to) ? to : "",
+    search: params.get("search") ?? "",
+    agent: params.get("agent") ?? "",
+    state: (["running", "failed"] as const).find((state) => state === params.get("state")) ?? ("" as const),
   };
 });
 
+type Wish = typeof wish.value;
+
 export function want(change: Partial<Wish>): void {
-  const { period, from, to, search, agentId, state } = { ...wish.value, ...change };
-  const days = period === "dates" ? { from, to } : {};
-  const params = new URLSearchParams();
-  for (const [name, value] of Object.entries({ period, ...days, search, agent: agentId, state }))
-    if (value !== "") params.set(name, value);
-  filter("flow", params.toString());
+  const { from, to, ...others } = { ...wish.value, ...change };
+  const { period, ...rest } = others;
+  const all = period === "dates" ? { period, from, to, ...rest } : others;
+  filter("flow", new URLSearchParams(Object.entries(all).filter(([, value]) => value !== "")).toString());
 }
 
 /** Returns the chosen days in ms since 1970: from the start of the earlier one to the end of the later. */

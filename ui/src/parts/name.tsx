@@ -11,7 +11,7 @@ import { nameOf } from "./names.ts";
 export function Name(props: {
   text: string;
   title?: string | undefined;
-  as?: "b" | "code" | "dd" | "div" | "dt" | "h3" | "li" | "p" | "span" | "strong" | "td" | "th";
+  as?: "b" | "code" | "dd" | "div" | "dt" | "h3" | "h4" | "li" | "p" | "span" | "strong" | "td" | "th";
   class?: string;
 }) {
   const { text, title, as: Box, ...attributes } = props;

@@ -2,22 +2,25 @@
 
 import "./replay.css";
 import { useMemo, useState } from "preact/hooks";
-import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
 import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
 import { LabelChip } from "../../labels/chips.tsx";
 import { counted, duration, exactMoney, money, tokens } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import { joinWords } from "../../parts/words.ts";
 import { shortKey } from "../../sessions/own-name.ts";
 import { partsOf, stepWords } from "./text-diff.ts";
 
 const ROWS_MAX = 500;
 
 type Amounts = Pick<ChainComparison["a"], "tokens" | "cost" | "ms">;
-type StepSide = ChainComparison["steps"][number]["a"];
 
-function amountsOf({ tokens: used, cost, ms }: Amounts): string {
-  const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && money(cost), ms > 0 && duration(ms)];
-  return all.filter((one) => one !== false).join(" · ");
-}
+const amountsOf = ({ tokens: used, cost, ms }: Amounts): string =>
+  joinWords([
+    used > 0 ? `${tokens(used)} tokens` : "",
+    cost > 0 ? money(cost) : "",
+    ms > 0 ? duration(ms) : "",
+  ]);
 
 /** Shows one side of a step. `other`: the text of the other side. The words that differ are marked. */
 export function Side(props: {
@@ -59,19 +62,18 @@ export function LabelDifferences(props: {
   const { labels, names } = props;
   if (labels.length === 0) return null;
   return (
-    <section class="label-differences">
+    <section>
       <h3 id="label-differences">Labels that differ</h3>
       <ul class="stack" aria-labelledby="label-differences">
-        {labels.map(({ side, label, source, sessions }) => (
-          <li key={`${side} ${label} ${source}`} class="bar">
-            <LabelChip label={label} source={source} />
-            <bdi>
-              {safeLine(
-                `only in ${names[side === "a" ? 0 : 1]} · ${sessions.map((key) => shortKey(key)).join(", ")}`,
-              )}
-            </bdi>
-          </li>
-        ))}
+        {labels.map(({ side, label, source, sessions }) => {
+          const keys = sessions.map((key) => shortKey(key)).join(", ");
+          return (
+            <li key={`${side} ${label} ${source}`} class="bar">
+              <LabelChip label={label} source={source} />
+              <Name text={`only in ${names[side === "a" ? 0 : 1]} · ${keys}`} />
+            </li>
+          );
+        })}
       </ul>
     </section>
   );
@@ -80,12 +82,7 @@ export function LabelDifferences(props: {
 export function Columns({ diff, names }: { diff: ChainComparison; names: readonly [string, string] }) {
   const { a, b, differences, steps } = diff;
   const [only, setOnly] = useState(differences > 0);
-  const inWords = useMemo(() => {
-    const worded = (step: string, side: StepSide) => side && { ...side, text: stepWords(step, side.text) };
-    return steps.map((one) => ({ ...one, a: worded(one.step, one.a), b: worded(one.step, one.b) }));
-  }, [steps]);
-  const rows = only ? inWords.filter(({ same }) => !same) : inWords;
-  const [left, right] = names;
+  const rows = only ? steps.filter(({ same }) => !same) : steps;
   return (
     <>
       <div class="bar">
@@ -96,10 +93,10 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
           <input type="checkbox" checked={only} onChange={() => setOnly(!only)} /> Only differences
         </label>
       </div>
-      <ol class="columns">
-        <li class="column-heads">
+      <ol class="stack columns">
+        <li class="sides column-heads">
           {([a, b] as const).map((one, at) => (
-            <div key={at} class="side">
+            <div key={at}>
               <h3>{names[at]}</h3>
               <small class="soft small">
                 {`${counted(one.runs, "run")} · ${counted(one.steps, "step")} · ${amountsOf(one)}`}
@@ -107,15 +104,16 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
             </div>
           ))}
         </li>
-        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => (
-          <li key={at} class={same ? "" : "differs"}>
-            <h4>
-              <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
-            </h4>
-            <Side name={left} text={sides.a?.text} other={sides.b?.text} amounts={sides.a} />
-            <Side name={right} text={sides.b?.text} other={sides.a?.text} isSecond amounts={sides.b} />
-          </li>
-        ))}
+        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => {
+          const [left, right] = [sides.a, sides.b].map((side) => side && stepWords(step, side.text));
+          return (
+            <li key={at} class={same ? "sides" : "sides differs"}>
+              <Name as="h4" text={`${shortKey(session)} · ${step}`} />
+              <Side name={names[0]} text={left} other={right} amounts={sides.a} />
+              <Side name={names[1]} text={right} other={left} isSecond amounts={sides.b} />
+            </li>
+          );
+        })}
       </ol>
       {(rows.length > ROWS_MAX || steps.length < Math.max(a.steps, b.steps)) && (
         <p class="soft">First steps only</p>

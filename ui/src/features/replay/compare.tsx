@@ -25,7 +25,7 @@ function StepTexts({ step }: { step: FlowStep }) {
   const [a, b] = step.side === "b" ? [undefined, step] : [step, step.other];
   const [left, right] = [a, b].map((one) => one && [one.text, one.answer].filter(Boolean).join("\n\n"));
   return (
-    <div class="columns">
+    <div class="sides">
       <Side name={NAMES[0]} text={left} other={right} />
       <Side name={NAMES[1]} text={right} other={left} isSecond />
     </div>

@@ -17,6 +17,7 @@ import { type Field, FormFields, type Texts } from "../../inbox/form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Form } from "../../parts/dialog.tsx";
 import { clockTime, counted, money } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { go } from "../../route.ts";
@@ -119,20 +120,22 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
   const { runs, difference, labels, varied } = outcome;
   const missing = Object.entries(varied?.missing ?? {}).map(([tool, calls]) => `${tool} (${calls})`);
   return (
-    <section class="stack replay-outcome">
+    <section class="stack">
       <p role="status">
         <span class={`chip ${difference === undefined ? "tone-good" : "tone-warn"}`}>
           {difference === undefined ? "No difference" : "First difference"}
         </span>{" "}
-        <bdi>
-          {difference === undefined
-            ? counted(runs, "run")
-            : safeLine(`${shortKey(difference.sessionKey)} · ${difference.step}`)}
-        </bdi>
+        <Name
+          text={
+            difference === undefined
+              ? counted(runs, "run")
+              : `${shortKey(difference.sessionKey)} · ${difference.step}`
+          }
+        />
       </p>
       <LabelDifferences labels={labels} names={SIDES} />
       {difference !== undefined && varied === undefined && (
-        <div class="columns">
+        <div class="sides">
           <Side name={SIDES[0]} text={difference.expected} other={difference.got} />
           <Side name={SIDES[1]} text={difference.got} other={difference.expected} isSecond />
         </div>

@@ -11,21 +11,18 @@ import { counted } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { useNews } from "../../parts/reading.ts";
-import { type Option, Select } from "../../parts/select.tsx";
 import { usePolled } from "../polling.ts";
 import { ActionButton, More, type RowAction, useOpened } from "../resource-list.tsx";
 import type { Sort } from "../table.tsx";
 import { useSelection } from "./selection.ts";
 import { stopRuns } from "./stop.ts";
-import { nameOfRun, ORDER_WORDS, type Order, RunsTable, STATES, sorted } from "./table.tsx";
+import { nameOfRun, type Order, RunsTable, STATES, sorted } from "./table.tsx";
 
 /** Interval at which the runs are read. Events announce each change of a run's state, but not its tokens. */
 const EVERY_MS = 10_000;
 const RUNS = 200;
 /** Maximum number of runs in one answer, a limit of the gateway. */
 const RUNS_MAX = 1_000;
-
-const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
 /** Asks before several runs are stopped. */
 function askToStop(runs: readonly ActiveRun[]): RowAction["question"] {
@@ -86,20 +83,9 @@ export function RunsTab() {
       )}
       {runs.length > 0 && (
         <>
-          <div class="bar head-bar">
-            <p>
-              {STATES.map((one) => `${runs.filter(({ state }) => state === one).length} ${one}`).join(" · ")}
-            </p>
-            {/* On phones most columns and their headings are hidden. */}
-            <label class="out-field runs-narrow">
-              <span>Sort by</span>
-              <Select
-                value={sort.column}
-                options={SORTS}
-                onPick={(column) => setSort({ column, descending: column === "tokens" || column === "cost" })}
-              />
-            </label>
-          </div>
+          <p>
+            {STATES.map((one) => `${runs.filter(({ state }) => state === one).length} ${one}`).join(" · ")}
+          </p>
           {stoppable.length === 0 ? (
             <p class="soft">Your token lets you see these runs but not stop them.</p>
           ) : (

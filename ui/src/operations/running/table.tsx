@@ -15,15 +15,6 @@ import { type Column, type Sort, Table } from "../table.tsx";
 
 export type Order = "age" | "session" | "agent" | "state" | "tokens" | "cost";
 
-export const ORDER_WORDS: Readonly<Record<Order, string>> = {
-  age: "Age",
-  session: "Session",
-  agent: "Agent",
-  state: "State",
-  tokens: "Tokens",
-  cost: "Cost",
-};
-
 export const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "queued"];
 
 export const nameOfRun = ({ sessionKey, label }: ActiveRun): string => label || nameOf(sessionKey);
@@ -97,22 +88,10 @@ function RunName({ run }: { run: ActiveRun }) {
           {waitingForCount > 1 && ` and ${waitingForCount - 1} more`}
         </div>
       )}
-      <span class="runs-narrow soft">
+      <span class="runs-narrow soft small">
         <Name text={model} />
         {run.tokens !== undefined && run.tokens > 0 && ` · ${tokens(run.tokens)} tokens`}
       </span>
-    </>
-  );
-}
-
-function Acts({ run, onStop }: { run: ActiveRun; onStop: TableProps["onStop"] }) {
-  const name = safeLine(nameOfRun(run));
-  return (
-    <>
-      <a href={hrefOf({ view: "flow", chainId: run.chainId })} aria-label={`Flow of ${name}`}>
-        Flow
-      </a>
-      {run.mayStop && <ActionButton action={{ label: "Stop", about: name, run: () => onStop(run) }} />}
     </>
   );
 }
@@ -176,7 +155,17 @@ export function RunsTable(props: TableProps) {
         {
           title: <span class="visually-hidden">Actions</span>,
           class: "runs-actions",
-          cell: (run) => <Acts run={run} onStop={onStop} />,
+          cell: (run) => {
+            const about = safeLine(nameOfRun(run));
+            return (
+              <>
+                <a href={hrefOf({ view: "flow", chainId: run.chainId })} aria-label={`Flow of ${about}`}>
+                  Flow
+                </a>
+                {run.mayStop && <ActionButton action={{ label: "Stop", about, run: () => onStop(run) }} />}
+              </>
+            );
+          },
         },
       ]}
     />

@@ -22,7 +22,7 @@ import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIODS } from "./choice.ts";
 import { Days } from "./days.tsx";
 import { csvOf } from "./export.ts";
-import { ChainName, UsageTable } from "./table.tsx";
+import { UsageTable } from "./table.tsx";
 
 const EVERY_MS = 15_000;
 const LINES = 100;
@@ -98,7 +98,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
   );
 }
 
-function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
+function Totals({ total }: { total: UsageTotal }) {
   const cached = total.cacheRead + total.cacheWrite;
   return (
     <dl class="tiles">
@@ -119,27 +119,7 @@ function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
       <Tile title="Runs">
         <p class="usage-figure">{total.runs.toLocaleString()}</p>
       </Tile>
-      <TopChain choice={choice} />
     </dl>
-  );
-}
-
-/** Shows today's chain with the highest cost (or tokens), and leads to its flow. */
-function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
-  const { value } = usePolled(`top ${order} ${agentId}`, EVERY_MS, () =>
-    // One line may be that of all runs that are no longer stored.
-    ask("usage", { by: "chain", order, limit: 2, days: 1, ...optional({ agentId }) }),
-  );
-  const line = value?.lines.find(({ name }) => name !== "");
-  return (
-    line !== undefined && (
-      <Tile title={`${line.cost > 0 ? "Most expensive" : "Largest"} chain today`}>
-        <ChainName line={line} />
-        <p class="soft small">
-          <Cost usd={line.cost} />, {tokens(line.totalTokens)} tokens
-        </p>
-      </Tile>
-    )
   );
 }
 
@@ -187,7 +167,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
             </div>
           ) : (
             <>
-              <Totals total={total} choice={choice} />
+              <Totals total={total} />
               <div class="usage-top">
                 <Days
                   days={daysFrom(days.value.since, now())}

@@ -22,7 +22,7 @@ const HEADS: Readonly<Record<UsageGroup, string>> = {
   day: "Day (UTC)",
 };
 
-export function ChainName({ line: { name, label, sessionKey, opening } }: { line: UsageLine }) {
+function ChainName({ line: { name, label, sessionKey, opening } }: { line: UsageLine }) {
   if (name === "") return <span class="soft">Runs that are no longer stored</span>;
   return (
     <>

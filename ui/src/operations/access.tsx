@@ -30,31 +30,21 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
   wait_cycle: "Waiting",
 };
 
-/** Kinds of access that the same rule decides in the same way. */
-interface Group {
-  readonly accesses: readonly Explanation["access"][];
-  readonly first: Explanation;
-  readonly checks: readonly Explanation["checks"][number][];
-}
-
-function groupAnswers(answers: readonly Explanation[]): Group[] {
+/** Puts the kinds of access together that the same rule decides in the same way. */
+function groupAnswers(answers: readonly Explanation[]): Explanation[][] {
   const groups = Map.groupBy(answers, ({ allowed, rule, settings }) =>
     JSON.stringify([allowed, rule, settings]),
   );
-  return [...groups.values()].flatMap((alike) => {
-    const [first] = alike;
-    const checks = new Map(alike.flatMap((one) => one.checks).map((check) => [check.rule, check]));
-    const accesses = alike.map(({ access }) => access);
-    return first === undefined ? [] : [{ accesses, first, checks: [...checks.values()] }];
-  });
+  return [...groups.values()];
 }
 
-function answerRow({ accesses, first, checks }: Group): ResourceRow {
-  const { access, allowed, rule, settings } = first;
+function answerRow(group: readonly Explanation[]): ResourceRow {
+  const { access = "", allowed, rule, settings = [] } = group[0] ?? {};
+  const checks = new Map(group.flatMap((one) => one.checks).map((check) => [check.rule, check]));
   return {
     key: access,
     state: <State state={allowed ? "ok" : "refused"} text={allowed ? "yes" : "no"} />,
-    name: accesses.map((one) => WORDS[one]).join(", "),
+    name: group.map((one) => WORDS[one.access]).join(", "),
     facts: [rule],
     body: (
       <>
@@ -68,10 +58,11 @@ function answerRow({ accesses, first, checks }: Group): ResourceRow {
         )}
         <details>
           <summary>
-            All rules<span class="visually-hidden"> of {accesses.join(", ")}</span>
+            All rules
+            <span class="visually-hidden"> of {group.map((one) => one.access).join(", ")}</span>
           </summary>
           <dl class="facts">
-            {checks.map((check) => (
+            {[...checks.values()].map((check) => (
               <div key={check.rule}>
                 <dt>
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
@@ -126,7 +117,7 @@ export function Access({ viewer, target, onChoose }: AccessProps) {
     `${viewer}\n${target}`,
     async () => isChosen && ask("access.explain", { viewer, target }),
   );
-  const explained = read.problem === undefined && read.value ? read.value : undefined;
+  const explained = read.value || undefined;
   return (
     <section aria-label="Access between two sessions">
       <ResourceList

@@ -1,6 +1,6 @@
 // Lists the tools of a session: allowed or denied, with the setting that decides.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { ask } from "../gateway.ts";
 import { counted } from "../parts/format.ts";
@@ -14,32 +14,20 @@ import { SessionPicker } from "./session-picker.tsx";
 
 type Catalogue = PayloadOf<"tools.catalog">;
 
-interface ToolLine {
-  readonly name: string;
-  readonly allowed: boolean;
-  readonly reason: string;
-  readonly description: string;
-}
-
-function linesOf({ tools, withheld }: Catalogue): ToolLine[] {
-  const lines = [
-    ...tools.map(({ name, reason, description }) => ({ name, reason, description, allowed: true })),
-    ...withheld.map(({ name, reason }) => ({ name, reason, description: "", allowed: false })),
-  ];
-  return lines.sort((a, b) => (a.name < b.name ? -1 : 1));
+function listTools({ tools, withheld }: Catalogue) {
+  return [
+    ...tools.map((tool) => ({ ...tool, allowed: true })),
+    ...withheld.map((tool) => ({ description: "", ...tool, allowed: false })),
+  ].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export function SessionTools(props: { sessionKey: string; onChoose: (key: string) => void }) {
   const { sessionKey, onChoose } = props;
   const [words, setWords] = useState("");
   const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
-  useEffect(() => {
-    setWords("");
-    setOnly("all");
-  }, [sessionKey]);
   const read = useReading(sessionKey, async () => sessionKey !== "" && ask("tools.catalog", { sessionKey }));
-  const catalogue = read.problem === undefined && read.value ? read.value : undefined;
-  const all = catalogue && linesOf(catalogue);
+  const catalogue = read.value || undefined;
+  const all = catalogue && listTools(catalogue);
   const lines = all
     ?.filter(({ allowed }) => only === "all" || allowed === (only === "allowed"))
     .filter(({ name, reason, description }) => hasWords(`${name} ${reason} ${description}`, words.trim()));

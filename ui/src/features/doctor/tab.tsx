@@ -2,7 +2,6 @@
 // is shown, and its findings stay until the next run.
 
 import { signal } from "@preact/signals";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
 import type { DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask, onSignedOut } from "../../gateway.ts";
@@ -10,7 +9,7 @@ import { ResourceList } from "../../operations/resource-list.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
-import { Name } from "../../parts/name.tsx";
+import { Lines, Name } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 
 type Check =
@@ -27,40 +26,37 @@ const GROUPS = [
 function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport }) {
   const groups = GROUPS.map((group) => ({
     ...group,
-    found: findings.filter(({ level }) => level === group.level),
-  }));
-  const [problems = 0, warnings = 0] = groups.map(({ found }) => found.length);
-  const found = [
-    problems === 0 ? "No problems" : counted(problems, "problem"),
-    ...(warnings === 0 ? [] : [counted(warnings, "warning")]),
-  ];
+    rows: findings.filter(({ level }) => level === group.level),
+  })).filter(({ rows }) => rows.length > 0);
+  const count = (wanted: string): number => findings.filter(({ level }) => level === wanted).length;
+  const [problems, warnings] = [count("problem"), count("warning")];
   return (
     <>
       <p>
-        {found.join(", ")}.{" "}
+        {problems === 0 ? "No problems" : counted(problems, "problem")}
+        {warnings > 0 && `, ${counted(warnings, "warning")}`}.{" "}
         <span class="soft">
           Checked {ago(ts, tick.value)} in {duration(durationMs)}.
         </span>
       </p>
-      {groups
-        .filter((group) => group.found.length > 0)
-        .map(({ level, title, tone, found: rows }) => (
-          <section key={level} aria-label={title}>
-            <ResourceList
-              title={title}
-              rows={rows}
-              row={({ name, text, mend }) => ({
-                key: `${name} ${text}`,
-                state: <State state={name} tone={tone} text={<Name text={name} />} />,
-                body: [text, ...(mend === undefined ? [] : [mend])].map((words, at) => (
-                  <p key={at} class={at === 0 ? "raw" : "raw soft"}>
-                    <bdi>{safeText(words)}</bdi>
-                  </p>
-                )),
-              })}
-            />
-          </section>
-        ))}
+      {groups.map(({ level, title, tone, rows }) => (
+        <section key={level} aria-label={title}>
+          <ResourceList
+            title={title}
+            rows={rows}
+            row={({ name, text, mend }) => ({
+              key: `${name} ${text}`,
+              state: <State state={name} tone={tone} text={<Name text={name} />} />,
+              body: (
+                <>
+                  <Lines class="raw" text={text} />
+                  {mend !== undefined && <Lines class="raw soft" text={mend} />}
+                </>
+              ),
+            })}
+          />
+        </section>
+      ))}
     </>
   );
 }

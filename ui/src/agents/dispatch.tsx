@@ -20,10 +20,10 @@ onSignedOut(() => {
   unsent.value = "";
 });
 
-/** Returns the word after "@" at the start, and the message after it. */
-function partsOf(text: string): { word: string | undefined; message: string } {
-  const [, word, message = ""] = /^\s*@(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
-  return word === undefined ? { word, message: text } : { word, message };
+/** Returns the word after "@" at the start, whether it is still being typed, and the message after it. */
+function readText(text: string) {
+  const [, word, gap, message] = /^\s*@(\S*)(\s*)([\s\S]*)$/.exec(text) ?? [];
+  return { word, isBegun: word !== undefined && gap === "", message: message ?? text };
 }
 
 const sameWord = (a: string, b: string): boolean =>
@@ -36,25 +36,11 @@ function agentFor(word: string | undefined): string | undefined {
   return (all.find(({ id }) => sameWord(id, word)) ?? all.find(({ name = "" }) => sameWord(name, word)))?.id;
 }
 
-/** The list of agents whose names begin with the word after "@". It is open until the word has ended. */
-function useAgents(text: string, write: (text: string) => void) {
-  const [, word] = /^\s*@(\S*)$/.exec(text) ?? [];
-  const begins = (name: string): boolean => name.toLowerCase().startsWith((word ?? "").toLowerCase());
-  const all = word === undefined ? [] : (agents.value?.agents ?? []);
-  const options = all.filter(({ id, name = "" }) => begins(id) || name.split(/\s+/).some(begins));
-  const menu = useMenu({
-    ...{ label: "Agents", class: "palette", options },
-    draw: ({ id }) => (
-      <>
-        <span class="bar">
-          <Agent id={id} />
-        </span>
-        <Name as="span" class="soft" text={`@${id}`} />
-      </>
-    ),
-    onTake: ({ id }) => write(`@${id} `),
-  });
-  return { ...menu, isOpen: options.length > 0 };
+/** Returns the agents whose names begin with a word. */
+function agentsFrom(word: string) {
+  const begins = (name: string): boolean => name.toLowerCase().startsWith(word.toLowerCase());
+  const all = agents.value?.agents ?? [];
+  return all.filter(({ id, name = "" }) => begins(id) || name.split(/\s+/).some(begins));
 }
 
 export function Dispatch({ onClose }: { onClose: () => void }) {
@@ -68,11 +54,23 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
     setText(next);
     unsent.value = next;
   };
-  const { word, message } = partsOf(text);
+  const { word, isBegun, message } = readText(text);
   const agentId = agentFor(word);
-  const menu = useAgents(text, (next) => {
-    write(next);
-    field.current?.focus();
+  const options = isBegun ? agentsFrom(word ?? "") : [];
+  const menu = useMenu({
+    ...{ label: "Agents", class: "palette", options },
+    draw: ({ id }) => (
+      <>
+        <span class="bar">
+          <Agent id={id} />
+        </span>
+        <Name as="span" class="soft" text={`@${id}`} />
+      </>
+    ),
+    onTake: ({ id }) => {
+      write(`@${id} `);
+      field.current?.focus();
+    },
   });
   const send = async (): Promise<void> => {
     if (agentId === undefined) throw new Error(`There is no agent ${word}.`);
@@ -102,7 +100,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
           }}
         />
         {menu.menu}
-        {!menu.isOpen && (
+        {options.length === 0 && (
           <p class="bar soft" role="status">
             {agentId === undefined ? (
               <Name text={`No agent is called ${word}.`} />

@@ -88,23 +88,29 @@ function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () =
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [dialog, setDialog] = useState<"settings" | "earlier" | "failed">();
   const close = (): void => setDialog(undefined);
+  const { sessionKey } = thread;
   const row = thread.now?.session;
   const chainId = lastChain(thread);
-  const origin = forkOrigin(thread.sessionKey);
+  const origin = forkOrigin(sessionKey);
   const wasReset = useWasReset(thread);
   return (
     <header class="bar strip conversation-head">
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
         ←
       </a>
-      <h2 class="cut fill">
-        <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />{" "}
-        <Name text={row?.label || row?.displayName || nameOf(thread.sessionKey)} title={thread.sessionKey} />
+      <h2 class="row fill">
+        <AgentMark id={row?.agentId ?? agentIn(sessionKey)} />
+        <Name
+          as="span"
+          class="cut"
+          text={row?.label || row?.displayName || nameOf(sessionKey)}
+          title={sessionKey}
+        />
       </h2>
       <div class="bar own-line conversation-facts small soft">
         {row !== undefined && <Doing row={row} onFailed={() => setDialog("failed")} />}
         {row?.archivedAt !== undefined && <span class="chip">archived</span>}
-        <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
+        <OutsideChip sessionKey={sessionKey} outside={row?.outside} />
         {row?.sendPolicy !== undefined && (
           <span class="chip tone-warn">
             {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}
@@ -126,8 +132,8 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           text="Copy key"
           class="quiet small"
           data-act=""
-          title={safeLine(thread.sessionKey)}
-          onClick={() => void copyKey(thread.sessionKey)}
+          title={safeLine(sessionKey)}
+          onClick={() => void copyKey(sessionKey)}
         />
       </div>
       {row !== undefined && wasReset && (
@@ -147,11 +153,11 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           at={earlier}
           onClose={() => {
             close();
-            if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
+            if (earlier !== undefined) go({ view: "sessions", key: sessionKey });
           }}
         />
       )}
-      {dialog === "failed" && <FailedJobs sessionKey={thread.sessionKey} onClose={close} />}
+      {dialog === "failed" && <FailedJobs sessionKey={sessionKey} onClose={close} />}
       {dialog === "settings" && row !== undefined && <Settings row={row} onClose={close} />}
     </header>
   );

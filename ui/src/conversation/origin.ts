@@ -34,19 +34,10 @@ export const AUTHORS = {
 /** Returns a label for the step of a flow that a run answers. Reply turns are counted from 1. */
 function stepMark(run: Run | undefined): string | undefined {
   const { flow } = run ?? {};
-  if (flow === undefined) return undefined;
-  switch (flow.step) {
-    case "round1":
-      return undefined;
-    case "reply": {
-      const of = flow.turnsMax === undefined ? "" : ` of ${flow.turnsMax}`;
-      return `reply turn ${flow.turn - 1}${of}`;
-    }
-    case "announce":
-      return "announce step";
-    case "task":
-      return "task from";
-  }
+  if (flow?.step === "announce") return "announce step";
+  if (flow?.step === "task") return "task from";
+  if (flow?.step !== "reply") return undefined;
+  return `reply turn ${flow.turn - 1}${flow.turnsMax === undefined ? "" : ` of ${flow.turnsMax}`}`;
 }
 
 /** Returns the label for another session's message to which `stepMark` gives none. */
@@ -56,20 +47,18 @@ function sentMark(sourceTool: string, run: Run | undefined): string {
 }
 
 function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefined): Origin {
-  const { provenance, senderName } = message;
+  const { provenance, senderName = AUTHORS.person } = message;
   const step = stepMark(run);
   if (provenance === undefined)
-    return { manner: "own", who: senderName ?? AUTHORS.person, marks: step === undefined ? [] : [step] };
+    return { manner: "own", who: senderName, marks: step === undefined ? [] : [step] };
   if (provenance.kind === "inter_session") {
     const { sourceSessionKey: sessionKey, sourceTool } = provenance;
-    const marks = [step ?? sentMark(sourceTool, run)];
-    return { manner: "session", who: sessionKey, sessionKey, marks };
+    return { manner: "session", who: sessionKey, sessionKey, marks: [step ?? sentMark(sourceTool, run)] };
   }
-  if (provenance.kind === "notice") {
-    return { manner: "runtime", who: AUTHORS.notice, sessionKey: provenance.sourceSessionKey, marks: [] };
-  }
-  const { kind, source } = provenance;
-  return { manner: "runtime", who: AUTHORS[kind], marks: source === undefined ? [] : [source] };
+  const who = AUTHORS[provenance.kind];
+  if (provenance.kind === "notice")
+    return { manner: "runtime", who, sessionKey: provenance.sourceSessionKey, marks: [] };
+  return { manner: "runtime", who, marks: provenance.source === undefined ? [] : [provenance.source] };
 }
 
 export function originOf(message: Message, run: Run | undefined, agentId: string): Origin {

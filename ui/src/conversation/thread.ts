@@ -32,10 +32,7 @@ export interface Thread {
 }
 
 export function threadOf(page: Page): Thread {
-  const { sessionKey, sessionId, thinkingLevel, messages, runs = {}, compactions, labels, now } = page;
-  const { nextBefore, nextAfter } = page;
-  const shown = { compactions, labels, nextBefore, nextAfter, now };
-  return { sessionKey, sessionId, thinkingLevel, messages, runs, ...shown };
+  return { ...page, sessionId: page.sessionId, runs: page.runs ?? {} };
 }
 
 /** Returns the runs of the window's messages, and those that have not ended. */
@@ -51,15 +48,14 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
  * again. A page with `now` lists every unfinished run. So a known run that it does not list has ended, and is
  * dropped.
  */
-function newerRuns(before: Runs, page: Page): Runs {
-  const { runs: told = {}, now } = page;
+function newerRuns(before: Runs, { runs = {}, now }: Page): Runs {
   const left = Object.entries(before).filter(
-    ([id, { endedAt }]) => now === undefined || endedAt !== undefined || id in told,
+    ([id, { endedAt }]) => now === undefined || endedAt !== undefined || id in runs,
   );
-  const changed = Object.entries(told).filter(
+  const changed = Object.entries(runs).filter(
     ([id, run]) => JSON.stringify(before[id]) !== JSON.stringify(run),
   );
-  return { ...Object.fromEntries(left), ...Object.fromEntries(changed) };
+  return Object.fromEntries([...left, ...changed]);
 }
 
 /** Applies the runs and the state of a page, but not its messages. */
@@ -79,13 +75,13 @@ function addPage(thread: Thread, page: Page, side: "before" | "after", keep: "ol
   const all = fresh.length === 0 ? thread.messages : sides.flat();
   const over = all.length > WINDOW_MAX;
   const messages = !over ? all : keep === "oldest" ? all.slice(0, WINDOW_MAX) : all.slice(-WINDOW_MAX);
-  const now = withNow(thread, page);
+  const next = withNow(thread, page);
   const { nextBefore } = side === "before" ? page : thread;
   const { nextAfter } = side === "after" ? page : thread;
   return {
-    ...now,
+    ...next,
     messages,
-    runs: neededRuns(messages, now.runs),
+    runs: neededRuns(messages, next.runs),
     nextBefore: over && keep === "newest" ? messages[0]?.id : nextBefore,
     nextAfter: over && keep === "oldest" ? messages.at(-1)?.id : nextAfter,
   };

@@ -112,8 +112,7 @@ function table({ header, rows }: Tokens.Table): HTMLElement {
 }
 
 function list({ ordered, start, items }: Tokens.List): HTMLElement {
-  const entries = items.map(({ tokens }) => holding("li", tokens));
-  const whole = makeElement(ordered ? "ol" : "ul", "", ...entries);
+  const whole = makeElement(ordered ? "ol" : "ul", "", ...items.map(({ tokens }) => holding("li", tokens)));
   if (whole instanceof HTMLOListElement && typeof start === "number") whole.start = start;
   return whole;
 }
@@ -134,9 +133,8 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "def":
       return [];
     case "br":
-      return [makeElement("br")];
     case "hr":
-      return [makeElement("hr")];
+      return [makeElement(token.type)];
     case "checkbox":
       return [(token as Tokens.Checkbox).checked ? "☑ " : "☐ "];
     case "codespan":
@@ -185,8 +183,8 @@ function plainText(text: string): HTMLElement {
 
 export function markdown(text: string): Node {
   const safe = safeText(text);
-  if (!isTame(safe)) return plainText(text);
   try {
+    if (!isTame(safe)) return plainText(text);
     const fragment = document.createDocumentFragment();
     fragment.append(...nodesOf(Lexer.lex(safe, { gfm: true, breaks: true })));
     return fragment;
@@ -199,33 +197,23 @@ export function markdown(text: string): Node {
 /** Length up to which an unfinished block is parsed at each change. A longer one is plain text. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
-/** Renders a growing text. Complete blocks are parsed once, and the last block at each change. */
-export class GrowingText {
-  readonly #box: HTMLElement;
-  readonly #live = makeElement("div", LIVE);
-  #text = "";
+/** Returns a function that shows a growing text. Complete blocks are parsed once, the last one at each change. */
+export function makeGrowing(box: HTMLElement): (text: string) => void {
+  const live = makeElement("div", LIVE);
+  let last = "";
   /** Position at which the unfinished part starts. */
-  #from = 0;
-
-  constructor(box: HTMLElement) {
-    this.#box = box;
-    box.replaceChildren(this.#live);
-  }
-
-  /** Shows the text so far. If it does not begin with the last text, renders it from the start. */
-  show(text: string): void {
-    if (text === this.#text) return;
-    if (!text.startsWith(this.#text.slice(0, this.#from))) {
-      this.#from = 0;
-      this.#box.replaceChildren(this.#live);
+  let from = 0;
+  box.replaceChildren(live);
+  return (text) => {
+    if (!text.startsWith(last.slice(0, from))) {
+      from = 0;
+      box.replaceChildren(live);
     }
-    const next = lastBlockAt(text, this.#from);
-    if (next > this.#from) {
-      this.#live.before(markdown(text.slice(this.#from, next)));
-      this.#from = next;
-    }
-    const rest = text.slice(this.#from);
-    this.#live.replaceChildren(rest.length <= LIVE_BLOCK_MAX_CHARS ? markdown(rest) : plainText(rest));
-    this.#text = text;
-  }
+    const next = lastBlockAt(text, from);
+    if (next > from) live.before(markdown(text.slice(from, next)));
+    from = next;
+    last = text;
+    const rest = text.slice(from);
+    live.replaceChildren(rest.length <= LIVE_BLOCK_MAX_CHARS ? markdown(rest) : plainText(rest));
+  };
 }

@@ -10,7 +10,7 @@ import { head } from "../../../../src/core/text/cut.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { size } from "../../parts/format.ts";
 import { Copy, copyCode } from "./copy.tsx";
-import { GrowingText, markdown } from "./markdown.ts";
+import { makeGrowing, markdown } from "./markdown.ts";
 
 /** Maximum number of characters of a message that are shown at first. Each "Show more" adds as many. */
 const TEXT_STEP_CHARS = 40_000;
@@ -51,8 +51,8 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (box.current === null) return;
-    const growing = new GrowingText(box.current);
-    return text.subscribe((value) => growing.show(head(value, STREAMED_MAX_CHARS)));
+    const show = makeGrowing(box.current);
+    return text.subscribe((value) => show(head(value, STREAMED_MAX_CHARS)));
   }, [text]);
   return <MarkdownBox within={box} />;
 }

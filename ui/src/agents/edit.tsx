@@ -3,7 +3,6 @@
 
 import { useState } from "preact/hooks";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
-import { optional } from "../../../src/core/optional.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { showPath } from "../../../src/core/text/value-path.ts";
 import { settled } from "../clock.ts";
@@ -34,12 +33,8 @@ function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () =>
     const own = id.trim();
     if (!ID.test(own)) throw new Error(ID_WORDS);
     if (taken.includes(own.toLowerCase())) throw new Error(`There is an agent ${own} already.`);
-    const readEntry = (text: string): string | undefined => literal(text) || undefined;
-    const value = optional({
-      name: readEntry(name),
-      model: readEntry(model),
-      workspace: readEntry(workspace),
-    });
+    const entries = { name: literal(name), model: literal(model), workspace: literal(workspace) };
+    const value = Object.fromEntries(Object.entries(entries).filter(([, text]) => text !== ""));
     await change([{ path: pathOf(own), value }]);
     say(`The agent ${own} was added.`);
     onClose();

@@ -15,13 +15,8 @@ import { useReading } from "../parts/reading.ts";
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
-interface EditProps {
-  readonly memory: AgentMemoryText;
-  readonly onClose: () => void;
-  readonly onSaved: () => void;
-}
-
-function Edit({ memory, onClose, onSaved }: EditProps) {
+function Edit(props: { memory: AgentMemoryText; onClose: () => void; onSaved: () => void }) {
+  const { memory, onClose, onSaved } = props;
   const { agentId, maxBytes } = memory;
   const [text, setText] = useState(memory.text);
   /** The memory that a save replaces. */
@@ -29,10 +24,7 @@ function Edit({ memory, onClose, onSaved }: EditProps) {
   const bytes = bytesOf(text);
   const save = async (): Promise<void> => {
     const now = await ask("agents.memory.get", { agentId });
-    if (now.revision !== base.revision) {
-      setBase(now);
-      return;
-    }
+    if (now.revision !== base.revision) return setBase(now);
     await ask("agents.memory.set", { agentId, text, revision: base.revision });
     say("The memory was saved. The next run reads it.");
     onSaved();
@@ -75,9 +67,8 @@ export function Memory({ agentId }: { agentId: string }) {
   if (memory === undefined) return <Awaited {...read} />;
   return (
     <>
-      {memory.text === "" ? (
-        "empty"
-      ) : (
+      {memory.text === "" && "empty"}
+      {memory.text !== "" && (
         <details>
           <summary>{size(bytesOf(memory.text))}</summary>
           <Lines as="pre" class="sunken out-text" text={memory.text} />

@@ -14,10 +14,8 @@ import { joinWords } from "../parts/words.ts";
 
 const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 
-type Test =
-  | { readonly kind: "running" }
-  | { readonly kind: "answered"; readonly test: ModelTest }
-  | { readonly kind: "refused"; readonly problem: string };
+/** The answer of a test, the reason why it was refused, or undefined while it runs. */
+type Test = ModelTest | { readonly refusal: string } | undefined;
 
 function priceOf({ cost }: ModelRow): string {
   const { input, output, cacheRead } = cost;
@@ -26,23 +24,19 @@ function priceOf({ cost }: ModelRow): string {
   return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
-function Answer({ test }: { test: ModelTest }) {
+function Answer({ test }: { test: Test }) {
+  if (test === undefined) return <State state="running" text="Waiting for an answer…" />;
+  if ("refusal" in test) return <Name as="p" class="small row-error tone-bad" text={test.refusal} />;
   const { ok, durationMs, totalTokens, cost, text, error, hint } = test;
   const spent = totalTokens === 0 ? [] : [`${tokens(totalTokens)} tokens`, exactMoney(cost)];
-  const facts = [durationMs === 0 ? "built in" : duration(durationMs), ...spent].join(" · ");
-  if (ok)
-    return (
-      <p>
-        <State state="ok" text={text ? <Name text={`answered “${text}”`} /> : "works"} />{" "}
-        <span class="soft">{facts}</span>
-      </p>
-    );
+  const facts = joinWords([durationMs === 0 ? "built in" : duration(durationMs), ...spent]);
   return (
     <>
-      <p class="small row-error tone-bad">
-        <Name text={error ?? "no answer"} /> <span class="soft">{facts}</span>
+      <p class={ok ? "" : "small row-error tone-bad"}>
+        {ok && <State state="ok" text={text ? <Name text={`answered “${text}”`} /> : "works"} />}
+        {!ok && <Name text={error ?? "no answer"} />} <span class="soft">{facts}</span>
       </p>
-      {hint !== undefined && <Name as="p" text={hint} />}
+      {!ok && hint !== undefined && <Name as="p" text={hint} />}
     </>
   );
 }
@@ -52,11 +46,8 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
   const [tests, setTests] = useState<Readonly<Record<string, Test>>>({});
   const run = async (model: string): Promise<void> => {
     const note = (test: Test) => setTests((before) => ({ ...before, [model]: test }));
-    note({ kind: "running" });
-    await ask("models.test", { model }).then(
-      (test) => note({ kind: "answered", test }),
-      (error: unknown) => note({ kind: "refused", problem: wordsOf(error) }),
-    );
+    note(undefined);
+    await ask("models.test", { model }).then(note, (error: unknown) => note({ refusal: wordsOf(error) }));
   };
   const mayTest = may("operator.admin") && coversAll() && has("models.test");
   return (
@@ -73,7 +64,7 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
         rows={read.value?.models}
         row={(row) => {
           const model = `${row.provider}/${row.id}`;
-          const { [model]: test } = tests;
+          const isRunning = model in tests && tests[model] === undefined;
           const used = users.get(model) ?? [];
           return {
             key: model,
@@ -91,15 +82,11 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
             ],
             body: (
               <div class="model-outcome" role="status">
-                {test?.kind === "running" && <State state="running" text="Waiting for an answer…" />}
-                {test?.kind === "refused" && (
-                  <Name as="p" class="small row-error tone-bad" text={test.problem} />
-                )}
-                {test?.kind === "answered" && <Answer test={test.test} />}
+                {model in tests && <Answer test={tests[model]} />}
               </div>
             ),
             actions: mayTest
-              ? [{ label: "Test", about: model, disabled: test?.kind === "running", run: () => run(model) }]
+              ? [{ label: "Test", about: model, disabled: isRunning, run: () => run(model) }]
               : [],
           };
         }}

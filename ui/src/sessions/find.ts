@@ -37,15 +37,10 @@ async function find(text: string): Promise<readonly FoundSession[]> {
   return rarest.filter((one) => fits(one, search)).slice(0, FOUND_MAX);
 }
 
-interface Found {
-  /** Undefined until the gateway has answered. */
-  readonly words?: string;
-  readonly sessions: readonly FoundSession[];
-}
-
 /** Returns the suggestions for a typed text, and functions that search now and after a pause. */
 export function useFoundSessions() {
-  const [found, setFound] = useState<Found>({ sessions: [] });
+  /** `words`: undefined until the gateway has answered. */
+  const [found, setFound] = useState<{ words?: string; sessions: readonly FoundSession[] }>({ sessions: [] });
   const latest = useRef(0);
   const search = useCallback((words: string) => {
     const mine = ++latest.current;

@@ -1,12 +1,11 @@
 // The dialog that creates a session: its agent, its title (the label) and a part of its key.
 
 import { useState } from "preact/hooks";
-import { optional } from "../../../src/core/optional.ts";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { agents } from "../agents/known.ts";
 import { openToWrite } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
-import { type Field, SchemaForm } from "../inbox/form.tsx";
+import { SchemaForm } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 
@@ -17,9 +16,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
   const { agents: listed = [], defaultId = "" } = agents.value ?? {};
   const [hasPart, setHasPart] = useState(false);
   const choices = listed.map(({ id, name = id }) => [id, name === id ? id : `${name} (${id})`] as const);
-  const part: Field = {
-    ...{ name: "part", title: "Key part", setting: true, placeholder: "Random", maxChars: PART_MAX_CHARS },
-  };
+  const part = { name: "part", title: "Key part", setting: true, placeholder: "Random" } as const;
   return (
     <Dialog title="New session" onClose={onClose}>
       <SchemaForm
@@ -27,15 +24,13 @@ export function NewSession({ onClose }: { onClose: () => void }) {
         fields={[
           { name: "agentId", title: "Agent", type: "choice", choices, default: defaultId },
           { name: "label", title: "Title", setting: true, placeholder: "", maxChars: LABEL_CHARS_MAX },
-          ...(hasPart ? [part] : []),
+          ...(hasPart ? [{ ...part, maxChars: PART_MAX_CHARS }] : []),
         ]}
         onSubmit={async ({ agentId, label, part: own }) => {
           // Enter may come before the agents are known. The gateway then takes the default agent.
-          const wanted = { agentId: agentId || undefined, label: label?.trim() || undefined };
-          const { key } = await ask(
-            "sessions.create",
-            optional({ ...wanted, key: own?.trim() || undefined }),
-          );
+          const wanted = { agentId, label: label?.trim(), key: own?.trim() };
+          const given = Object.entries(wanted).filter(([, text]) => text);
+          const { key } = await ask("sessions.create", Object.fromEntries(given));
           onClose();
           openToWrite(key);
         }}

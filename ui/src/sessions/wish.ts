@@ -42,7 +42,6 @@ export function wishOf(text: string): Wish {
 
 /** Formats the choices for an address. Leaves out choices that equal the default. */
 export function queryOf({ shape, search, only, kind, agentId, archived }: Wish): string {
-  const params = new URLSearchParams();
   const fields = {
     only,
     search: search.trim(),
@@ -51,8 +50,7 @@ export function queryOf({ shape, search, only, kind, agentId, archived }: Wish):
     shape: shape === "list" ? shape : "",
     archived: archived ? "yes" : "",
   };
-  for (const [name, value] of Object.entries(fields)) if (value !== "") params.set(name, value);
-  return params.toString();
+  return new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== "")).toString();
 }
 
 export const wish = signal<Wish>(wishOf(queries.sessions.value));

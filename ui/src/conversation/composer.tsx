@@ -17,7 +17,7 @@ import { Select } from "../parts/select.tsx";
 import { isProgram } from "../sessions/own-name.ts";
 import { ActButton } from "./act-button.tsx";
 import { useCommands } from "./commands.tsx";
-import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
+import { begunRequest, draftOf, focusedComposer, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
 import { currentRun, type Thread } from "./thread.ts";
 
@@ -68,25 +68,25 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   );
 }
 
-/** Owns the text of the field, and whether it is being sent. */
-function useDraft(thread: Thread, onSent: () => void) {
+/** Owns the sending of the unsent text and pictures. */
+function useSending(thread: Thread, onSent: () => void) {
   const { sessionKey, runs, now } = thread;
-  const [text, setText] = useState(() => draftOf(sessionKey));
+  const text = draftOf(sessionKey);
+  const pictures = picturesOf(sessionKey);
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<string>();
+  const fail = (error: unknown): void => setProblem(wordsOf(error));
   const write = (value: string): void => {
-    setText(value);
     setProblem(undefined);
     keepDraft(sessionKey, value);
   };
-  const pictures = picturesOf(sessionKey);
   const clear = (): void => {
     write("");
     // Keep only the pictures that were added while the message was being sent.
     const added = picturesOf(sessionKey).filter((one) => !pictures.includes(one));
     keepPictures(sessionKey, added);
   };
-  const canSend = text.trim() !== "" || pictures.length > 0;
+  const canSend = !sending && (text.trim() !== "" || pictures.length > 0);
   // The message has arrived, though its answer was lost.
   const begun = begunRequest(sessionKey);
   const hasArrived = begun in runs || now?.queue.some(({ runId }) => runId === begun) === true;
@@ -94,7 +94,7 @@ function useDraft(thread: Thread, onSent: () => void) {
     if (hasArrived && !sending) clear();
   }, [hasArrived, sending]);
   const send = async (steer = false): Promise<void> => {
-    if (sending || !canSend) return;
+    if (!canSend) return;
     setSending(true);
     setProblem(undefined);
     try {
@@ -103,10 +103,8 @@ function useDraft(thread: Thread, onSent: () => void) {
         sessionKey,
         message: text,
         idempotencyKey: requestOf(sessionKey),
-        ...optional({
-          steer: steer || undefined,
-          attachments: attachments.length > 0 ? attachments : undefined,
-        }),
+        ...(steer ? { steer } : {}),
+        ...(attachments.length === 0 ? {} : { attachments }),
       });
       clear();
       const [runId, run] = currentRun(thread) ?? [];
@@ -115,14 +113,13 @@ function useDraft(thread: Thread, onSent: () => void) {
         await ask("runs.release", { runId, skip: true });
       onSent();
     } catch (error) {
-      setProblem(wordsOf(error));
-    } finally {
-      setSending(false);
+      fail(error);
     }
+    setSending(false);
   };
   const add = (files: readonly File[]): void => {
     setProblem(undefined);
-    addPictures(sessionKey, files).catch((error: unknown) => setProblem(wordsOf(error)));
+    addPictures(sessionKey, files).catch(fail);
   };
   return { text, write, send, sending, problem, canSend, add };
 }
@@ -160,7 +157,7 @@ function Buttons(props: {
       {runId !== undefined && (
         <Button
           text="Steer"
-          disabled={!canSend || sending}
+          disabled={!canSend}
           title={
             hold === undefined
               ? "The agent reads the message before its next step"
@@ -172,7 +169,7 @@ function Buttons(props: {
       <Button
         text={sending ? "Sending…" : busy ? "Queue" : "Send"}
         class="primary"
-        disabled={!canSend || sending}
+        disabled={!canSend}
         onClick={() => onSend()}
       />
     </div>
@@ -198,17 +195,15 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
 /** `row`: undefined if the first message will start the session. */
 function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; onSent: () => void }) {
   const { sessionKey } = thread;
-  const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
+  const { text, write, send, sending, problem, canSend, add } = useSending(thread, onSent);
   const field = useRef<HTMLTextAreaElement>(null);
   const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
-    const { value } = handed;
-    if (value?.sessionKey !== sessionKey) return;
-    handed.value = undefined;
-    write(text.trim() === "" ? value.text : `${text}\n${value.text}`);
+    if (focusedComposer.value !== sessionKey) return;
+    focusedComposer.value = undefined;
     field.current?.focus();
-  }, [handed.value]);
+  }, [focusedComposer.value]);
   const steering = thread.now?.queue.filter(({ steer }) => steer === true).length ?? 0;
   const queuedRuns = (row?.queuedRuns ?? 0) - steering;
   const sendNow = (steer = false): void => {

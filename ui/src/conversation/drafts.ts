@@ -11,14 +11,14 @@ const STORED_UNDER = inDemo ? "parley.demo-draft:" : "parley.draft:";
 /** Maximum length of a stored draft. A longer draft is kept only in memory. */
 const STORED_MAX_CHARS = 200_000;
 
-const inMemory = new Map<string, string>();
+const inMemory = signal<ReadonlyMap<string, string>>(new Map());
 
 function read(name: string): string {
-  return inMemory.get(name) ?? tabStorage()?.getItem(name) ?? "";
+  return inMemory.value.get(name) ?? tabStorage()?.getItem(name) ?? "";
 }
 
 function keep(name: string, text: string): void {
-  inMemory.set(name, text);
+  inMemory.value = new Map(inMemory.peek()).set(name, text);
   if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(name);
   else keepInTab(name, text);
 }
@@ -41,6 +41,7 @@ export function requestOf(sessionKey: string): string {
 /** Has to be called when the message changes: it is another one then. */
 export const forgetRequest = (sessionKey: string): void => keep(requestUnder(sessionKey), "");
 
+/** Returns the unsent text of a session. A component that calls it is redrawn when the text changes. */
 export const draftOf = (sessionKey: string): string => read(STORED_UNDER + sessionKey);
 
 export function keepDraft(sessionKey: string, text: string): void {
@@ -48,12 +49,14 @@ export function keepDraft(sessionKey: string, text: string): void {
   forgetRequest(sessionKey);
 }
 
-/** A text to add to the field of a session's composer. */
-export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
+/** Key of the session whose composer has still to take the focus. */
+export const focusedComposer = signal<string | undefined>(undefined);
 
 /** Adds a text below that in the composer of a session, and moves the focus there. */
 export function edit(sessionKey: string, text: string): void {
-  handed.value = { sessionKey, text };
+  const before = draftOf(sessionKey);
+  if (text !== "") keepDraft(sessionKey, before.trim() === "" ? text : `${before}\n${text}`);
+  focusedComposer.value = sessionKey;
 }
 
 /** Opens a session with the focus in its composer, to which the text is added. */

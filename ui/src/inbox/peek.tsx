@@ -28,19 +28,15 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
   useEffect(() => {
     if (answers > 0) field.current?.focus();
   }, [answers]);
-  const [text, setText] = useState(() => draftOf(sessionKey));
+  const text = draftOf(sessionKey);
   const [busy, setBusy] = useState(false);
-  const write = (value: string): void => {
-    setText(value);
-    keepDraft(sessionKey, value);
-  };
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (busy || text.trim() === "") return;
     setBusy(true);
     try {
       await ask("chat.send", { sessionKey, message: text });
-      write("");
+      keepDraft(sessionKey, "");
       say("Sent.");
     } catch (problem) {
       complain(problem);
@@ -58,7 +54,7 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
         rows={2}
         value={text}
         readOnly={busy}
-        onInput={(event) => write(event.currentTarget.value)}
+        onInput={(event) => keepDraft(sessionKey, event.currentTarget.value)}
         onKeyDown={(event) => {
           if (pressed("composer", event) !== "send") return;
           event.preventDefault();

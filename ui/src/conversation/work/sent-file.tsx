@@ -36,30 +36,23 @@ export function sentFilesIn(steps: readonly Step[]): readonly SentFile[] {
   });
 }
 
-function bytesOf(content: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(content), (char) => char.charCodeAt(0));
-}
-
-function Download({ words, name, read }: { words: string; name: string; read: () => Promise<Data> }) {
-  const save = (): Promise<void> =>
-    read()
-      .then(({ content }) => download(name, bytesOf(content), "application/octet-stream"))
-      .catch(complain);
-  return <Button text={`Download ${words}`} onClick={() => void save()} />;
-}
-
 export function SentFileView({ file }: { file: SentFile }) {
   const { fileId, name, mimeType, bytes, caption } = file;
   const { sessionKey, sessionId } = useContext(OpenSession);
   const about = { sessionKey, fileId, ...optional({ sessionId }) };
   const read = (): Promise<Data> => readParts((from) => ask("chat.file", { ...about, ...from }));
   const words = `${safeLine(name)}, ${size(bytes)}`;
+  const save = async (): Promise<void> => {
+    const { content } = await read();
+    const data = Uint8Array.from(atob(content), (char) => char.charCodeAt(0));
+    download(name, data, "application/octet-stream");
+  };
   return (
     <div class="stack sent-file">
       {isPicture(mimeType) && (
         <LazyPicture id={`${sessionKey} ${fileId}`} bytes={bytes} words={words} read={read} />
       )}
-      <Download words={words} name={name} read={read} />
+      <Button text={`Download ${words}`} onClick={() => void save().catch(complain)} />
       {caption !== "" && <Prose text={caption} />}
     </div>
   );

@@ -41,7 +41,7 @@ function Answer({ test }: { test: Test }) {
   );
 }
 
-export function Models({ users }: { users: ReadonlyMap<string, readonly string[]> }) {
+export function Models() {
   const read = useReading("models", () => ask("models.list"));
   const [tests, setTests] = useState<Readonly<Record<string, Test>>>({});
   const run = async (model: string): Promise<void> => {
@@ -65,7 +65,6 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
         row={(row) => {
           const model = `${row.provider}/${row.id}`;
           const isRunning = model in tests && tests[model] === undefined;
-          const used = users.get(model) ?? [];
           return {
             key: model,
             name: model,
@@ -78,7 +77,6 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
                 row.reasoning ? "thinking" : "",
                 priceOf(row),
               ]),
-              used.length === 0 ? "No agent uses this model." : `Used by ${used.join(", ")}`,
             ],
             body: (
               <div class="model-outcome" role="status">

@@ -68,11 +68,6 @@ export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   return words.filter((one) => one !== undefined);
 }
 
-function isSpent({ budget, today }: AgentDetails): boolean {
-  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget ?? {};
-  return today !== undefined && (today.totalTokens >= dailyTokens || today.cost >= dailyCost);
-}
-
 function Today({ agent }: { agent: AgentDetails }) {
   const { id, name = id, today, work } = agent;
   const states = (["running", "waiting", "queued"] as const).filter((state) => (work?.[state] ?? 0) > 0);
@@ -84,7 +79,6 @@ function Today({ agent }: { agent: AgentDetails }) {
       {budgetWords(agent).map((words) => (
         <span key={words}>{words}</span>
       ))}
-      {isSpent(agent) && <span class="chip tone-bad">budget used</span>}
       {failed > 0 && (
         <a
           class="tone-bad toned"

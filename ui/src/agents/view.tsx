@@ -19,15 +19,6 @@ const EVERY_MS = 5_000;
 /** Maximum number of sessions with unfinished runs that are read. */
 const ACTIVE_MAX = 200;
 
-function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly string[]> {
-  const users = new Map<string, string[]>();
-  for (const { id, model, fallbackModels, subagentModel } of agents) {
-    for (const used of new Set([model, ...fallbackModels, subagentModel ?? model]))
-      users.set(used, [...(users.get(used) ?? []), id]);
-  }
-  return users;
-}
-
 /** Returns what all agents have cost today, and how often they failed. Empty if the reader may not know. */
 function todayWords(agents: readonly AgentDetails[]): string {
   const days = agents.flatMap(({ today }) => today ?? []);
@@ -77,7 +68,7 @@ export function AgentsView() {
               ))}
             </ul>
           )}
-          <Models users={usersOf(agents)} />
+          <Models />
         </>
       )}
     </div>

@@ -12,7 +12,6 @@ import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { Composer } from "./composer.tsx";
 import { draftOf } from "./drafts.ts";
-import type { EarlierPlace } from "./earlier.tsx";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { MessageList } from "./list.tsx";
@@ -79,8 +78,7 @@ function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOl
   );
 }
 
-function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPlace | undefined }) {
-  const { reader, thread, earlier } = props;
+function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
@@ -100,7 +98,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   return (
     <OpenSession.Provider value={session}>
       <div class="conversation">
-        <Header key={sessionKey} thread={thread} earlier={earlier} />
+        <Header key={sessionKey} thread={thread} />
         {fate.value !== undefined && (
           <p class="fate" role="status">
             {FATES[fate.value]}
@@ -115,7 +113,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
               <Head
                 thread={thread}
                 isEmpty={items.length === 0}
-                isClosed={isDeleted || earlier !== undefined || thread.now?.session.archivedAt !== undefined}
+                isClosed={isDeleted || thread.now?.session.archivedAt !== undefined}
                 onOlder={() => reader.older()}
               />
             }
@@ -156,16 +154,9 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   );
 }
 
-/** `sessionId`: the earlier conversation with the message, which opens in a dialog. */
-export function Conversation(props: {
-  sessionKey: string;
-  messageId?: string | undefined;
-  sessionId?: string | undefined;
-}) {
-  const { sessionKey, messageId, sessionId } = props;
-  const earlier = messageId === undefined || sessionId === undefined ? undefined : { messageId, sessionId };
-  const reader = useReader(sessionKey, earlier === undefined ? messageId : undefined);
+export function Conversation(props: { sessionKey: string; messageId: string | undefined }) {
+  const reader = useReader(props.sessionKey, props.messageId);
   const thread = reader.thread.value;
   if (thread === undefined) return <Awaited problem={reader.problem.value} again={() => reader.news()} />;
-  return <Body reader={reader} thread={thread} earlier={earlier} />;
+  return <Body reader={reader} thread={thread} />;
 }

@@ -34,7 +34,7 @@ function Conversations({ onOpen }: { onOpen: (sessionId: string) => void }) {
   );
 }
 
-export interface EarlierPlace {
+interface EarlierPlace {
   readonly sessionId: string;
   readonly messageId: string;
 }

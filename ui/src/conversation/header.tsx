@@ -17,8 +17,8 @@ import { nameOf, sessionName } from "../parts/names.ts";
 import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { joinWords } from "../parts/words.ts";
-import { go, hrefOf } from "../route.ts";
-import { Earlier, type EarlierPlace } from "./earlier.tsx";
+import { go, hrefOf, route } from "../route.ts";
+import { Earlier } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
 import { lastChain, type Now, type Thread } from "./thread.ts";
 
@@ -84,11 +84,14 @@ function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () =
   );
 }
 
-/** `earlier`: a message of an earlier conversation, which is shown in a dialog. */
-export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
+export function Header({ thread }: { thread: Thread }) {
   const [dialog, setDialog] = useState<"settings" | "earlier" | "failed">();
   const close = (): void => setDialog(undefined);
   const { sessionKey } = thread;
+  const at = route.value;
+  const { messageId, sessionId } = at.view === "sessions" ? at : {};
+  /** A message of an earlier conversation, which is shown in a dialog. */
+  const earlier = messageId === undefined || sessionId === undefined ? undefined : { messageId, sessionId };
   const row = thread.now?.session;
   const chainId = lastChain(thread);
   const origin = forkOrigin(sessionKey);

@@ -23,9 +23,6 @@ interface ListProps {
   readonly head: ComponentChild;
 }
 
-/** The visible entries, by id, with their distance from the top of the window. */
-type Positions = ReadonlyMap<string, number>;
-
 export class MessageList extends Component<ListProps> {
   #follows = true;
   #top = 0;
@@ -56,7 +53,8 @@ export class MessageList extends Component<ListProps> {
     this.#observer.disconnect();
   }
 
-  override getSnapshotBeforeUpdate(): Positions {
+  /** Returns the visible entries, by id, with their distance from the top of the window. */
+  override getSnapshotBeforeUpdate(): ReadonlyMap<string, number> {
     const positions = new Map<string, number>();
     const { top, bottom } = this.#box.getBoundingClientRect();
     for (const entry of this.#box.querySelectorAll<HTMLElement>("[data-id]")) {
@@ -67,7 +65,7 @@ export class MessageList extends Component<ListProps> {
     return positions;
   }
 
-  override componentDidUpdate(before: ListProps, _: unknown, positions: Positions): void {
+  override componentDidUpdate(before: ListProps, _: unknown, positions: ReadonlyMap<string, number>): void {
     if (before.jump !== this.props.jump) this.#settle();
     else if (this.#follows) this.#toEnd();
     else this.#keep(positions);
@@ -89,7 +87,7 @@ export class MessageList extends Component<ListProps> {
   }
 
   /** Scrolls, so that the entries are again where they were before. */
-  #keep(positions: Positions): void {
+  #keep(positions: ReadonlyMap<string, number>): void {
     for (const [id, top] of positions) {
       const entry = this.#find(id);
       if (entry === null) continue;

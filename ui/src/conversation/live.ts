@@ -8,19 +8,14 @@ import { now } from "../clock.ts";
 
 type Kind = "text" | "thinking";
 
-interface Piece {
+export interface Live {
   readonly id: string;
   readonly runId: string;
   readonly kind: Kind;
-  readonly text: string;
-  /** Time from the first to the last piece, in ms. Only thinking has it. */
-  readonly ms: number;
-}
-
-export interface Live extends Omit<Piece, "text" | "ms"> {
   readonly text: Signal<string>;
   /** Time at which the first piece arrived. */
   readonly since: number;
+  /** Time from the first to the last piece, in ms. Only thinking has it. */
   ms: number;
 }
 
@@ -29,7 +24,7 @@ const idOf = (runId: string, kind: Kind): string => `${kind}:${runId}`;
 /** The texts that the runs of one session are streaming. A run streams one message at a time. */
 export class StreamedTexts {
   readonly list = signal<readonly Live[]>([]);
-  readonly #waiting = new Map<string, Piece>();
+  readonly #waiting = new Map<string, Omit<Live, "text" | "since"> & { text: string }>();
   /** Ids of texts that are stored by now, so that the next read of the transcript contains them. */
   readonly #written = new Set<string>();
   #frame = 0;
@@ -39,7 +34,7 @@ export class StreamedTexts {
     const id = idOf(runId, kind);
     this.#written.delete(id);
     this.#waiting.set(id, { id, runId, kind, text, ms });
-    if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#flush());
+    this.#frame ||= requestAnimationFrame(() => this.#flush());
   }
 
   /** Notes that what a run has streamed is stored. It is dropped after the next read of the transcript. */
@@ -77,16 +72,15 @@ export class StreamedTexts {
 
   #flush(): void {
     this.#frame = 0;
-    const fresh: Live[] = [];
-    for (const piece of this.#waiting.values()) {
+    for (const { text, ...piece } of this.#waiting.values()) {
       const known = this.list.value.find(({ id }) => id === piece.id);
-      if (known === undefined) fresh.push({ ...piece, text: signal(piece.text), since: now() - piece.ms });
+      if (known === undefined)
+        this.list.value = [...this.list.value, { ...piece, text: signal(text), since: now() - piece.ms }];
       else {
         known.ms = piece.ms;
-        known.text.value = piece.text;
+        known.text.value = text;
       }
     }
     this.#waiting.clear();
-    if (fresh.length > 0) this.list.value = [...this.list.value, ...fresh];
   }
 }

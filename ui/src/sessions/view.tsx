@@ -31,7 +31,11 @@ export function SessionsView() {
             <Dashboard />
           </>
         ) : (
-          <Conversation key={key} sessionKey={key} messageId={messageId} sessionId={sessionId} />
+          <Conversation
+            key={key}
+            sessionKey={key}
+            messageId={sessionId === undefined ? messageId : undefined}
+          />
         )}
       </section>
     </div>

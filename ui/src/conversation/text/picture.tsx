@@ -23,13 +23,6 @@ export interface Data {
   readonly content: string;
 }
 
-interface LazyProps {
-  readonly id: string;
-  readonly bytes: number;
-  readonly words: string;
-  readonly read: () => Promise<Data>;
-}
-
 /** Reads a file whose answers come in parts. `ask` reads the part that begins at the offset. */
 export async function readParts(
   ask: (from: { offset?: number }) => Promise<Data & { nextOffset?: number }>,
@@ -57,7 +50,8 @@ function afterOthers<T>(read: () => Promise<T>): Promise<T> {
   return mine;
 }
 
-export function LazyPicture({ id, bytes, words, read }: LazyProps) {
+export function LazyPicture(props: { id: string; bytes: number; words: string; read: () => Promise<Data> }) {
+  const { id, bytes, words, read } = props;
   const [wanted, setWanted] = useState(bytes <= AT_ONCE_MAX_BYTES);
   const [whole, setWhole] = useState(false);
   const box = useRef<HTMLDivElement>(null);

@@ -26,11 +26,6 @@ const DEPTH_MAX = 5;
 const TIMES_MS = [1e12, 4e12] as const;
 const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-interface NamedFile {
-  readonly name: string;
-  readonly bytes: number | undefined;
-}
-
 export function resultText(result: ToolResult): string {
   return result.content
     .map((block) => (block.type === "text" ? block.text : `[${block.mimeType}, ${size(block.bytes ?? 0)}]`))
@@ -124,7 +119,7 @@ export function sessionOf(call: ToolCall, resultText: string | undefined): strin
 }
 
 /** Returns the files that a call gave to a sub-agent, with the names in the call's result. */
-export function filesOf(call: ToolCall, resultText: string | undefined): NamedFile[] {
+export function filesOf(call: ToolCall, resultText: string | undefined) {
   if (call.name !== "sessions_spawn" || resultText === undefined) return [];
   const receipt = fieldsOf(parsed(resultText)).attachments;
   const list = Array.isArray(receipt) ? receipt : fieldsOf(receipt).files;

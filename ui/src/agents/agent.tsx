@@ -140,11 +140,7 @@ export function AgentPage(props: RowProps & { isOnly: boolean }) {
       <Work {...props} />
       {mayEdit && <AgentForm key={agent.id} agent={agent} onSaved={() => void onChange()} />}
       <Settings agent={agent} inForm={mayEdit} />
-      {mayEdit && !isOnly && (
-        <p>
-          <RemoveAgent agent={agent} />
-        </p>
-      )}
+      {mayEdit && !isOnly && <RemoveAgent agent={agent} />}
     </article>
   );
 }

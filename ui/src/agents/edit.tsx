@@ -8,8 +8,7 @@ import { showPath } from "../../../src/core/text/value-path.ts";
 import { settled } from "../clock.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { SchemaForm } from "../inbox/form.tsx";
-import { Button } from "../parts/button.tsx";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { Confirm, Dialog, DialogButton } from "../parts/dialog.tsx";
 import { Name } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
@@ -27,7 +26,8 @@ const pathOf = (id: string): string => showPath(["agents", "list", id]);
 
 const ID_WORDS = "An id has 1 to 64 letters a to z, digits, - and _. The name may have any.";
 
-function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
+/** `taken`: ids of the agents. */
+export function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
   const refs = useModelRefs();
   const add = async ({ id = "", name = "", model = "", workspace = "" }: Entries): Promise<void> => {
     const own = id.trim();
@@ -55,17 +55,6 @@ function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () =>
         <p class="soft">The agent is added to the gateway's configuration file.</p>
       </SchemaForm>
     </Dialog>
-  );
-}
-
-/** A button with the form for a new agent. `taken`: ids of the agents. */
-export function AddAgent({ taken }: { taken: readonly string[] }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <Button text="Add agent" class="primary end" data-act="" onClick={() => setOpen(true)} />
-      {isOpen && <NewAgent taken={taken} onClose={() => setOpen(false)} />}
-    </>
   );
 }
 
@@ -110,28 +99,20 @@ export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: 
 }
 
 export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: AgentDetails }) {
-  const [isAsking, setAsking] = useState(false);
+  const remove = (): void => {
+    change([{ path: pathOf(id), unset: true }]).then(() => {
+      say(`The agent ${id} was removed.`);
+      go({ view: "agents" });
+    }, complain);
+  };
   return (
-    <>
-      <Button
-        text="Remove agent"
-        class="danger"
-        data-act=""
-        aria-label={`Remove agent ${id}`}
-        onClick={() => setAsking(true)}
-      />
-      {isAsking && (
-        <Confirm
-          title="Remove this agent?"
-          action="Remove"
-          onConfirm={() => {
-            change([{ path: pathOf(id), unset: true }]).then(() => {
-              say(`The agent ${id} was removed.`);
-              go({ view: "agents" });
-            }, complain);
-          }}
-          onClose={() => setAsking(false)}
-        >
+    <DialogButton
+      text="Remove agent"
+      class="danger at-start"
+      data-act=""
+      aria-label={`Remove agent ${id}`}
+      dialog={(onClose) => (
+        <Confirm title="Remove this agent?" action="Remove" onConfirm={remove} onClose={onClose}>
           <p>
             <Name as="b" text={name} /> leaves the configuration file. Its sessions stay in the store
             {workspace !== undefined && (
@@ -143,6 +124,6 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
           </p>
         </Confirm>
       )}
-    </>
+    />
   );
 }

@@ -5,8 +5,7 @@
 import { useState } from "preact/hooks";
 import type { AgentMemoryText } from "../../../src/contract/methods/agents.ts";
 import { ask, may } from "../gateway.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, Form } from "../parts/dialog.tsx";
+import { Dialog, DialogButton, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { size } from "../parts/format.ts";
 import { Lines } from "../parts/name.tsx";
@@ -16,7 +15,8 @@ import { useReading } from "../parts/reading.ts";
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
 function Edit(props: { memory: AgentMemoryText; onClose: () => void; onSaved: () => void }) {
-  const { memory, onClose, onSaved } = props;
+  const { onClose, onSaved } = props;
+  const [memory] = useState(props.memory);
   const { agentId, maxBytes } = memory;
   const [text, setText] = useState(memory.text);
   /** The memory that a save replaces. */
@@ -62,7 +62,6 @@ function Edit(props: { memory: AgentMemoryText; onClose: () => void; onSaved: ()
 
 export function Memory({ agentId }: { agentId: string }) {
   const read = useReading(`memory ${agentId}`, () => ask("agents.memory.get", { agentId }));
-  const [edited, setEdited] = useState<AgentMemoryText>();
   const memory = read.value;
   if (memory === undefined) return <Awaited {...read} />;
   return (
@@ -76,15 +75,12 @@ export function Memory({ agentId }: { agentId: string }) {
       )}
       {may("operator.write") && (
         <p>
-          <Button
+          <DialogButton
             text="Edit"
             aria-label={`Edit the memory of ${agentId}`}
-            onClick={() => setEdited(memory)}
+            dialog={(onClose) => <Edit memory={memory} onClose={onClose} onSaved={() => void read.again()} />}
           />
         </p>
-      )}
-      {edited !== undefined && (
-        <Edit memory={edited} onClose={() => setEdited(undefined)} onSaved={() => void read.again()} />
       )}
     </>
   );

@@ -4,13 +4,14 @@ import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { ask, listSessions } from "../gateway.ts";
 import { usePolling } from "../operations/polling.ts";
 import "../operations/rows.css";
+import { DialogButton } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { money } from "../parts/format.ts";
 import { useNews, useReading } from "../parts/reading.ts";
 import { hrefOf, route } from "../route.ts";
 import { AgentPage } from "./agent.tsx";
 import "./agents.css";
-import { AddAgent, mayEditAgents } from "./edit.tsx";
+import { mayEditAgents, NewAgent } from "./edit.tsx";
 import { Models } from "./models.tsx";
 import { AgentRow } from "./row.tsx";
 
@@ -57,7 +58,14 @@ export function AgentsView() {
           <div class="bar agents-bar">
             <h2>Agents</h2>
             <span class="soft number">{todayWords(agents)}</span>
-            {mayEditAgents() && <AddAgent taken={agents.map(({ id }) => id)} />}
+            {mayEditAgents() && (
+              <DialogButton
+                text="Add agent"
+                class="primary end"
+                data-act=""
+                dialog={(onClose) => <NewAgent taken={agents.map(({ id }) => id)} onClose={onClose} />}
+              />
+            )}
           </div>
           {agents.length === 0 ? (
             <p class="empty">This token covers no agent. Sign in with another one.</p>

@@ -8,7 +8,7 @@ import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, listSessions, may } from "../gateway.ts";
 import { OutsideChip } from "../labels/chip.tsx";
 import { Button } from "../parts/button.tsx";
-import { Dialog } from "../parts/dialog.tsx";
+import { Dialog, DialogButton } from "../parts/dialog.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { exactMoney, money, tokens } from "../parts/format.ts";
@@ -85,7 +85,7 @@ function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () =
 }
 
 export function Header({ thread }: { thread: Thread }) {
-  const [dialog, setDialog] = useState<"settings" | "earlier" | "failed">();
+  const [dialog, setDialog] = useState<"earlier" | "failed">();
   const close = (): void => setDialog(undefined);
   const { sessionKey } = thread;
   const at = route.value;
@@ -148,7 +148,11 @@ export function Header({ thread }: { thread: Thread }) {
         />
       )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
-        <Button text="Settings" data-act="Settings of the session" onClick={() => setDialog("settings")} />
+        <DialogButton
+          text="Settings"
+          data-act="Settings of the session"
+          dialog={(onClose) => <Settings row={row} onClose={onClose} />}
+        />
       )}
       {(dialog === "earlier" || earlier !== undefined) && row !== undefined && (
         <Earlier
@@ -161,7 +165,6 @@ export function Header({ thread }: { thread: Thread }) {
         />
       )}
       {dialog === "failed" && <FailedJobs sessionKey={sessionKey} onClose={close} />}
-      {dialog === "settings" && row !== undefined && <Settings row={row} onClose={close} />}
     </header>
   );
 }

@@ -1,10 +1,9 @@
 // Shows that a session has read content from outside, what it read, and a button that releases it.
 
-import { useState } from "preact/hooks";
 import { LABELS } from "../../../src/core/shapes/labels.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { Button } from "../parts/button.tsx";
-import { Dialog } from "../parts/dialog.tsx";
+import { Dialog, DialogButton } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -51,7 +50,6 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
 
 export function OutsideChip(props: { sessionKey: string; outside: readonly string[] | undefined }) {
   const { sessionKey, outside = [] } = props;
-  const [open, setOpen] = useState(false);
   if (outside.length === 0 || !has("labels.explain")) return null;
   const release = (): Promise<void> =>
     ask("labels.release", { sessionKey }).then(
@@ -60,11 +58,11 @@ export function OutsideChip(props: { sessionKey: string; outside: readonly strin
     );
   return (
     <>
-      <Button
+      <DialogButton
         text={`outside: ${outside.length === 1 ? outside[0] : counted(outside.length, "source")}`}
         class="chip tone-warn"
         data-act="Texts that this session has read"
-        onClick={() => setOpen(true)}
+        dialog={(onClose) => <Sources sessionKey={sessionKey} onClose={onClose} />}
       />
       {may("operator.admin") && coversAll() && (
         <Button
@@ -75,7 +73,6 @@ export function OutsideChip(props: { sessionKey: string; outside: readonly strin
           onClick={() => void release()}
         />
       )}
-      {open && <Sources sessionKey={sessionKey} onClose={() => setOpen(false)} />}
     </>
   );
 }

@@ -59,6 +59,20 @@ export function Dialog(props: {
   );
 }
 
+/** A button that opens a dialog, which it draws. */
+export function DialogButton(
+  props: Parameters<typeof Button>[0] & { dialog: (onClose: () => void) => ComponentChildren },
+) {
+  const { dialog, ...button } = props;
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button {...button} onClick={() => setOpen(true)} />
+      {isOpen && dialog(() => setOpen(false))}
+    </>
+  );
+}
+
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (

@@ -31,7 +31,7 @@ function Edit(props: { memory: AgentMemoryText; onClose: () => void; onSaved: ()
     onClose();
   };
   return (
-    <Dialog title={`Memory of ${agentId}`} class="memory-dialog" onClose={onClose}>
+    <Dialog title={`Memory of ${agentId}`} onClose={onClose}>
       <Form
         action={base === memory ? "Save" : "Replace it"}
         disabled={bytes > maxBytes || text === base.text}
@@ -40,7 +40,12 @@ function Edit(props: { memory: AgentMemoryText; onClose: () => void; onSaved: ()
       >
         <label>
           Text
-          <textarea rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          <textarea
+            class="mono"
+            rows={14}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
         </label>
         <p class={bytes > maxBytes ? "tone-bad" : "soft"}>
           {size(bytes)} of {size(maxBytes)}

@@ -51,7 +51,7 @@ export function Models() {
   };
   const mayTest = may("operator.admin") && coversAll() && has("models.test");
   return (
-    <section class="models" aria-label="Models">
+    <section aria-label="Models">
       <ResourceList
         title="Models"
         words={
@@ -78,11 +78,7 @@ export function Models() {
                 priceOf(row),
               ]),
             ],
-            body: (
-              <div class="model-outcome" role="status">
-                {model in tests && <Answer test={tests[model]} />}
-              </div>
-            ),
+            body: <div role="status">{model in tests && <Answer test={tests[model]} />}</div>,
             actions: mayTest
               ? [{ label: "Test", about: model, disabled: isRunning, run: () => run(model) }]
               : [],

@@ -48,7 +48,7 @@ function ToLatest({ reader }: { reader: SessionReader }) {
   return (
     <Button
       text={unseen === 0 ? "↓ Latest" : `↓ Latest, ${counted(unseen, "new message")}`}
-      class="to-latest"
+      class="floating to-latest"
       onClick={() => reader.latest()}
     />
   );
@@ -100,7 +100,7 @@ function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
       <div class="conversation">
         <Header key={sessionKey} thread={thread} />
         {fate.value !== undefined && (
-          <p class="fate" role="status">
+          <p class="banner fate" role="status">
             {FATES[fate.value]}
           </p>
         )}

@@ -150,7 +150,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   const { state, startedAt, endedAt, usage, model, code, error } = run;
   const { totalTokens = 0, cost } = usage ?? {};
   return (
-    <li class="line run-end small" data-id={id}>
+    <li class="line run-end small soft" data-id={id}>
       <State state={state} text={silent && state === "ok" ? "no reply" : outcomeWord(state)} />
       {startedAt !== undefined && endedAt !== undefined && <span>{duration(endedAt - startedAt)}</span>}
       {totalTokens > 0 && <span>{tokens(totalTokens)} tokens</span>}
@@ -177,10 +177,10 @@ function Quiet({ id, turns, items }: Extract<Item, { kind: "quiet" }>) {
       one.id === target || (one.kind === "work" && one.steps.some((step) => step.messageId === target)),
   );
   return (
-    <li class="quiet-turns small" data-id={id}>
+    <li class="quiet-turns" data-id={id}>
       <Fold
         isOpen={hasTarget}
-        lineClass="line soft"
+        lineClass="line small soft"
         line={
           <>
             <span>{counted(turns, "silent turn")}</span>

@@ -88,10 +88,11 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
   return (
     <ul class="line own-line pictures" aria-label="Pictures">
       {pictures.map(({ id, name, mimeType, content }) => (
-        <li key={id}>
+        <li key={id} class="row">
           <img src={`data:${mimeType};base64,${content}`} alt={name} />
           <Button
             text="×"
+            class="quiet small"
             aria-label={`Remove ${name}`}
             onClick={() =>
               keepPictures(

@@ -75,9 +75,9 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
       make("div", "session-words", [
         make("div", "row session-line", [
           make("span", "session-name", [linkTo("session-link", key, name)]),
-          make("time", "session-age", [age(updatedAt, now)]),
+          make("time", "session-age number end soft small", [age(updatedAt, now)]),
         ]),
-        make("div", "row session-line session-about", [
+        make("div", "row session-line session-about soft small", [
           (doing !== "idle" || jobs === undefined) &&
             make("span", failure === undefined ? "" : "session-failed", [
               make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), drawName(words)]),
@@ -116,7 +116,10 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
         !isOne && make("span", "soft", [`×${items.length}`]),
       ]),
       make("time", "number soft small", [age(since, now)]),
-      make("div", "inbox-actions", [...words, buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" })]),
+      make("div", "row inbox-actions", [
+        ...words,
+        buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" }),
+      ]),
     ]),
     below !== name && make("p", "cut inbox-summary", [drawName(below)]),
   ]);
@@ -132,10 +135,10 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
       make("div", "row inbox-title", [
         make("h2", "row", [
           `${GROUP_TITLES[group]} `,
-          make("span", "inbox-count", [`${count}${more ? "+" : ""}`]),
+          make("span", group === "needs_you" ? "chip tone-busy" : "soft", [`${count}${more ? "+" : ""}`]),
         ]),
       ]),
-      group === "failed" && make("p", "soft inbox-about", [FAILED_ABOUT]),
+      group === "failed" && make("p", "soft", [FAILED_ABOUT]),
       count > 0 ? make("ul", "inbox-rows rows card", rows) : make("p", "soft", [CALM]),
     ])
   );

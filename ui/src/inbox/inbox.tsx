@@ -42,13 +42,14 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
     <section class={`stack inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
       <div class="row inbox-title">
         <h2 id={`inbox-${group}`} class="row">
-          {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
+          {GROUP_TITLES[group]}{" "}
+          <span class={triages ? "chip tone-busy" : "soft"}>{more ? `${count}+` : count}</span>
         </h2>
         {triages && <TriageTools items={awake} use={use} />}
       </div>
       {triages && <SelectionBar items={shown.flatMap(({ items }) => items)} use={use} />}
       {group === "failed" && (
-        <p class="soft inbox-about">
+        <p class="soft">
           {FAILED_ABOUT} <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
         </p>
       )}

@@ -27,11 +27,11 @@ function Waits({ item }: { item: AttentionItem }) {
   const { kind, sessionKey = "", waitingFor = [], waitingForCount = 0 } = item;
   const [first] = waitingFor;
   const asked = kind === "run" ? permissionsOf(sessionKey) : [];
-  if (asked.length > 0) return <span class="inbox-waits">{awaitedPermission(asked)}</span>;
+  if (asked.length > 0) return <span class="tone-waiting toned">{awaitedPermission(asked)}</span>;
   if (first === undefined) return null;
   const others = waitingForCount - 1;
   return (
-    <span class="inbox-waits">
+    <span class="tone-waiting toned">
       waits for <Name text={nameOf(first)} title={first} />
       {others > 0 && ` and ${others} more`}
     </span>
@@ -116,7 +116,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
           {!isOne && <span class="soft">×{items.length}</span>}
         </p>
         <Time class="number soft small" at={item.since} as="age" />
-        <div class="inbox-actions">
+        <div class="row inbox-actions">
           {isOne && code !== undefined && actions.includes("retry") && (
             <Fix code={code} agentId={agentId} sessionKey={sessionKey} />
           )}

@@ -200,7 +200,7 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
       {unsettled.value > 0 && (
         <Button
           text={`Show ${counted(unsettled.value, "change")}`}
-          class="primary small session-news"
+          class="primary small floating session-news"
           onClick={showNews}
         />
       )}

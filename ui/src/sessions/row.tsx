@@ -84,9 +84,9 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           </span>
           {gone && <span class="chip">{isFiltered.value ? "no match" : "gone"}</span>}
           {!gone && row.archivedAt !== undefined && <span class="chip">archived</span>}
-          <Time class="session-age" at={row.updatedAt} as="age" />
+          <Time class="session-age number end soft small" at={row.updatedAt} as="age" />
         </div>
-        <div class="row session-line session-about">
+        <div class="row session-line session-about soft small">
           <Doing row={row} tabIndex={-1} />
           {hasRoom && <Name as="span" class="session-facts cut" text={facts + parent} />}
           <Used row={row} closed={open === false} />

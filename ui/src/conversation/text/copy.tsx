@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../../parts/button.tsx";
 
 /** Copies a text, or else selects the element that shows it. Returns the new label of the button. */
-async function copyText(text: string, shown: Element | null): Promise<string> {
+export async function copyText(text: string, shown: Element | null): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
     return "Copied";
@@ -12,13 +12,6 @@ async function copyText(text: string, shown: Element | null): Promise<string> {
     if (shown !== null) window.getSelection()?.selectAllChildren(shown);
     return "Selected";
   }
-}
-
-/** Handles a click in rendered markdown: the button of a code block copies the code. */
-export async function copyCode({ target }: Event): Promise<void> {
-  if (!(target instanceof HTMLElement) || !target.matches(".copy-code")) return;
-  const pre = target.closest(".code-block")?.querySelector("pre");
-  if (pre != null) target.textContent = await copyText(pre.textContent ?? "", pre);
 }
 
 /** Shows a button that copies the text beside it. `name`: the name of that text for screen readers. */

@@ -8,6 +8,7 @@ import { head } from "../../../../src/core/text/cut.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { isTame } from "../../../../src/core/text/tame-markdown.ts";
 import { after } from "../../clock.ts";
+import { copyText } from "./copy.tsx";
 import { lastBlockAt } from "./last-block.ts";
 
 const LINK = /^(?:https?:|mailto:)/i;
@@ -93,10 +94,13 @@ function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const code = makeElement("code", "", text);
   const pre = scrolling(makeElement("pre", "", code), language === "" ? "Code" : `Code, ${language}`);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
-  const copy = makeElement("button", "quiet small copy-code end", "Copy");
+  const copy = makeElement("button", "quiet small end", "Copy");
   copy.type = "button";
+  copy.onclick = async () => {
+    copy.textContent = await copyText(text, pre);
+  };
   const name = makeElement("span", "code-language", language);
-  return makeElement("div", "code-block", makeElement("div", "row small code-head", name, copy), pre);
+  return makeElement("div", "code-block", makeElement("div", "row small soft code-head", name, copy), pre);
 }
 
 function table({ header, rows }: Tokens.Table): HTMLElement {

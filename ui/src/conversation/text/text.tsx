@@ -4,12 +4,11 @@
 import { Button } from "../../parts/button.tsx";
 import "./text.css";
 import type { Signal } from "@preact/signals";
-import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { size } from "../../parts/format.ts";
-import { Copy, copyCode } from "./copy.tsx";
+import { Copy } from "./copy.tsx";
 import { makeGrowing, markdown } from "./markdown.ts";
 
 /** Maximum number of characters of a message that are shown at first. Each "Show more" adds as many. */
@@ -24,14 +23,6 @@ function More({ left, onMore }: { left: number; onMore: () => void }) {
   return <Button text={`Show more (${size(left)} left)`} class="quiet" onClick={onMore} />;
 }
 
-function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {
-  return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the click is a button's inside
-    // biome-ignore lint/a11y/noStaticElementInteractions: the click is a button's inside
-    <div ref={within} class="prose" dir="auto" onClick={(event) => void copyCode(event)} />
-  );
-}
-
 export function Prose({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState(TEXT_STEP_CHARS);
@@ -41,7 +32,7 @@ export function Prose({ text }: { text: string }) {
   }, [text, shown]);
   return (
     <>
-      <MarkdownBox within={box} />
+      <div ref={box} class="prose" dir="auto" />
       {left > 0 && <More left={left} onMore={() => setShown(shown + TEXT_STEP_CHARS)} />}
     </>
   );
@@ -54,7 +45,7 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
     const show = makeGrowing(box.current);
     return text.subscribe((value) => show(head(value, STREAMED_MAX_CHARS)));
   }, [text]);
-  return <MarkdownBox within={box} />;
+  return <div ref={box} class="prose" dir="auto" />;
 }
 
 /** Makes a scrolling box reachable by keyboard. */

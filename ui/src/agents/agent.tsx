@@ -2,16 +2,18 @@
 // them.
 
 import type { ComponentChildren } from "preact";
-import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
-import { coversAll, has } from "../gateway.ts";
-import { counted } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import type { AgentDetails, AgentPrompt } from "../../../src/contract/methods/agents.ts";
+import { ask, coversAll, has } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
+import { Fold } from "../parts/fold.tsx";
+import { counted, size, tokens } from "../parts/format.ts";
+import { Lines, Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
 import { hrefOf } from "../route.ts";
 import { mayEditAgents, RemoveAgent } from "./edit.tsx";
 import { AgentForm } from "./form.tsx";
 import { AgentMark } from "./mark.tsx";
 import { Memory } from "./memory.tsx";
-import { Prompt } from "./prompt.tsx";
 import { budgetWords, Chat, Names, type RowProps, Work } from "./row.tsx";
 
 const SOURCES = { agent: "this agent", defaults: "all agents", "built-in": "default" };
@@ -99,6 +101,45 @@ function Values({ agent }: { agent: AgentDetails }) {
   });
 }
 
+const describeSize = (part: { readonly bytes: number; readonly tokens: number }): string =>
+  `${size(part.bytes)}, about ${tokens(part.tokens)} tokens`;
+
+function PromptPart({ part }: { part: AgentPrompt["parts"][number] }) {
+  const { title, text, file } = part;
+  return (
+    <li>
+      <details>
+        <summary>
+          <Name text={title} /> <span class="soft">{describeSize(part)}</span>
+        </summary>
+        {file !== undefined && <Name as="p" class="soft" text={file} />}
+        <Lines as="pre" class="sunken out-text" text={text} />
+      </details>
+    </li>
+  );
+}
+
+function PromptParts({ agentId }: { agentId: string }) {
+  const read = useReading(`prompt ${agentId}`, () => ask("agents.prompt", { agentId }));
+  if (read.value === undefined) return <Awaited {...read} />;
+  const { parts, tools, skipped } = read.value;
+  return (
+    <>
+      <ul class="stack">
+        {parts.map((part, at) => (
+          <PromptPart key={`${at} ${part.title}`} part={part} />
+        ))}
+      </ul>
+      <p class="soft">
+        {counted(tools.count, "tool")} beside it: {describeSize(tools)}
+      </p>
+      {skipped.map(({ path, why }) => (
+        <Name as="p" key={path} class="tone-warn" text={`${path} is not used: ${why}`} />
+      ))}
+    </>
+  );
+}
+
 function Settings({ agent, inForm }: { agent: AgentDetails; inForm: boolean }) {
   return (
     <dl class="facts settings card">
@@ -111,7 +152,7 @@ function Settings({ agent, inForm }: { agent: AgentDetails; inForm: boolean }) {
       {agent.runtime === "built-in" && coversAll() && has("agents.prompt") && (
         <>
           <Setting name="Prompt">
-            <Prompt agentId={agent.id} />
+            <Fold line="what the model is told" inside={() => <PromptParts agentId={agent.id} />} />
           </Setting>
           <Setting name="Memory">
             <Memory agentId={agent.id} />

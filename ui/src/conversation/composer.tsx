@@ -2,21 +2,24 @@
 // field until the gateway has accepted it. If the gateway refuses the text, the error is shown. After a lost
 // connection the client sends the message again with the same idempotency key, so it is accepted only once.
 // Actions that the token's scopes do not allow are not shown.
+// CM1: the menu of commands is open while the message is the beginning of a command's name. It lists those that
+//      the gateway knows and the token may give.
 
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
+import { COMMANDS, rightsFor } from "../../../src/core/rules/command.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
-import { ask, has, may, wordsOf } from "../gateway.ts";
+import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
+import { useMenu } from "../parts/listbox.tsx";
 import { Lines } from "../parts/name.tsx";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { isProgram } from "../sessions/own-name.ts";
 import { ActButton } from "./act-button.tsx";
-import { useCommands } from "./commands.tsx";
 import { begunRequest, draftOf, focusedComposer, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
 import { currentRun, type Thread } from "./thread.ts";
@@ -189,6 +192,38 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
     area?.addEventListener("dragover", take, listening);
     area?.addEventListener("drop", take, listening);
     return () => listening.abort();
+  });
+}
+
+/** Returns the commands that begin with the text. One with exactly this name comes first. */
+function commandsFor(text: string): readonly (typeof COMMANDS)[number][] {
+  const [, begun] = /^\/([a-z0-9_-]*)$/i.exec(text) ?? [];
+  const typed = begun?.toLowerCase();
+  if (typed === undefined) return [];
+  const fitting = COMMANDS.filter(({ name }) => {
+    const { scope, everySession } = rightsFor(name);
+    return name.startsWith(typed) && may(scope) && (!everySession || coversAll());
+  });
+  return fitting.toSorted((a, b) => Number(b.name === typed) - Number(a.name === typed));
+}
+
+/** Owns the menu for a text, which `write` replaces by the chosen command. */
+function useCommands(text: string, write: (text: string) => void) {
+  const [closedFor, setClosedFor] = useState<string>();
+  // A closed menu stays closed while the reader continues the same text.
+  const isClosed = closedFor !== undefined && text.startsWith(closedFor);
+  if (closedFor !== undefined && !isClosed) setClosedFor(undefined);
+  return useMenu({
+    ...{ label: "Commands", class: "commands", options: isClosed ? [] : commandsFor(text) },
+    draw: ({ usage, description }) => (
+      <>
+        <span class="mono">{usage}</span>
+        <span class="soft">{description}</span>
+      </>
+    ),
+    onTake: ({ name, usage }) => write(usage.includes(" ") ? `/${name} ` : `/${name}`),
+    onLeave: () => setClosedFor(text),
+    isComplete: ({ name }) => text.toLowerCase() === `/${name}`,
   });
 }
 

@@ -34,11 +34,6 @@ function Conversations({ onOpen }: { onOpen: (sessionId: string) => void }) {
   );
 }
 
-interface EarlierPlace {
-  readonly sessionId: string;
-  readonly messageId: string;
-}
-
 /** `target`: the message to begin with, which is marked. */
 function Transcript({ sessionId, target }: { sessionId: string; target: string | undefined }) {
   const { sessionKey, agentId } = useContext(OpenSession);
@@ -72,7 +67,13 @@ function Transcript({ sessionId, target }: { sessionId: string; target: string |
 }
 
 /** `at`: a message to show at first, instead of the list. */
-export function Earlier({ at, onClose }: { at: EarlierPlace | undefined; onClose: () => void }) {
+export function Earlier({
+  at,
+  onClose,
+}: {
+  at: { sessionId: string; messageId: string } | undefined;
+  onClose: () => void;
+}) {
   const [sessionId, open] = useState(at?.sessionId);
   const target = sessionId === at?.sessionId ? at?.messageId : undefined;
   return (

@@ -48,15 +48,6 @@ function Figures({ row: { totalTokens, contextTokens, contextUsed, cost } }: { r
   );
 }
 
-/** Returns whether the session has earlier conversations. A reset changes the id of the current one. */
-function useWasReset({ sessionKey, sessionId }: Thread): boolean {
-  const earlier = useReading(`earlier ${sessionKey} ${sessionId}`, async () => {
-    if (!has("sessions.earlier")) return [];
-    return (await ask("sessions.earlier", { key: sessionKey, limit: 1 })).conversations;
-  });
-  return (earlier.value ?? []).length > 0;
-}
-
 const FAILED_SHOWN_MAX = 100;
 
 function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () => void }) {
@@ -95,7 +86,11 @@ export function Header({ thread }: { thread: Thread }) {
   const row = thread.now?.session;
   const chainId = lastChain(thread);
   const origin = forkOrigin(sessionKey);
-  const wasReset = useWasReset(thread);
+  // A reset changes the id of the current conversation.
+  const { value: before } = useReading(`earlier ${sessionKey} ${thread.sessionId}`, async () => {
+    if (!has("sessions.earlier")) return [];
+    return (await ask("sessions.earlier", { key: sessionKey, limit: 1 })).conversations;
+  });
   return (
     <header class="bar strip conversation-head">
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
@@ -139,7 +134,7 @@ export function Header({ thread }: { thread: Thread }) {
           onClick={() => void copyKey(sessionKey)}
         />
       </div>
-      {row !== undefined && wasReset && (
+      {row !== undefined && before?.[0] !== undefined && (
         <Button
           text="Earlier"
           data-act=""

@@ -36,12 +36,6 @@ export function isSpawn(step: Step): step is CallStep {
   return step.kind === "call" && step.call?.name === "sessions_spawn";
 }
 
-function childOf({ call, result }: CallStep, agentId: string): string | undefined {
-  if (call === undefined || result === undefined || result.isError) return undefined;
-  const key = sessionOf(call, resultText(result));
-  return key === undefined ? undefined : keyFor(key, agentId);
-}
-
 const KINDS = { running: "busy", done: "good", stopped: "warn", failed: "bad", gone: "quiet" } as const;
 
 interface JobState {
@@ -155,7 +149,11 @@ function Job({ step, sessionKey, row, state, opened }: JobProps) {
 export function Spawns({ steps, running }: { steps: readonly CallStep[]; running: boolean }) {
   const { agentId } = useContext(OpenSession);
   const [onlyFailed, setOnlyFailed] = useState(false);
-  const children = steps.map((step) => childOf(step, agentId));
+  const children = steps.map(({ call, result }) => {
+    if (call === undefined || result === undefined || result.isError) return undefined;
+    const key = sessionOf(call, resultText(result));
+    return key === undefined ? undefined : keyFor(key, agentId);
+  });
   const keys = children.filter((key) => key !== undefined).slice(0, KEYS_MAX);
   const { value, again } = useReading(keys.join("\n"), async () =>
     keys.length === 0

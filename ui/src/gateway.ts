@@ -124,8 +124,13 @@ export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E
   return () => known.delete(listener as (payload: never) => void);
 }
 
+/** A hint for programs, which call methods and tools. */
+const FOR_PROGRAMS = /\b[a-z]+[._]list\b/;
+
 /** Returns the error message of a thrown value, which need not be an `Error`. */
 export function wordsOf(error: unknown): string {
+  if (error instanceof GatewayError && FOR_PROGRAMS.test(error.hint ?? ""))
+    return error.message.replace(error.hint ?? "", "").trim();
   return error instanceof Error ? error.message : String(error);
 }
 

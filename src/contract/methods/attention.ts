@@ -22,10 +22,9 @@ const ITEM = named(
           ...(["store", "permission", "instructions", "pairing", "node"] as const),
           ...(["delivery", "run", "budget", "question", "unanswered"] as const),
         ),
-        "`question`: the last reply ends with a question. `unanswered`: nobody answered a request for " +
-          "permission in time, and the run has ended. `budget`: a budget stopped the run. " +
-          "`node`: a pairing request. `instructions`: a run with outside content changed an instruction " +
-          "file. `store`: the store does not take writes.",
+        "`question`: the last reply ends with a question. `unanswered`: nobody answered a request in time. " +
+          "`budget`: a budget stopped the run. `node`: a pairing request. `instructions`: a run with " +
+          "outside content changed such a file. `store`: the store takes no writes.",
       ),
       ref: text(
         "Argument for the actions: the id of a permission request, a change, a delivery or a run, or a " +

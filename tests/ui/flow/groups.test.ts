@@ -5,7 +5,7 @@ import { optional } from "../../../src/core/optional.ts";
 import type { ChainCall, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { grouped } from "../../../ui/src/flow/sequence/groups.ts";
 import { layOut } from "../../../ui/src/flow/sequence/layout.ts";
-import { type Bar, barsOf, rowsOf } from "../../../ui/src/flow/waterfall/bars.ts";
+import { type Bar, barsOf, countOpenLevels, rowsOf, totalOf } from "../../../ui/src/flow/waterfall/bars.ts";
 import { countWords, isFailed, label, title, waitWords } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
 
@@ -171,6 +171,23 @@ test("WF2: calls, waits and runs are below the run that caused them, in the orde
   expect(rows.map(({ bar }) => bar.failed)).toEqual([false, false, false, false, true, false]);
   const closed = rowsOf(barsOf(TALK, calls, around), () => false);
   expect(closed.map(({ bar }) => bar.id)).toEqual(["run:m"]);
+});
+
+test("a waterfall opens as many levels at first as have room, and a closed row has the sums of those below it", () => {
+  const [message, question] = TALK as [ChainStep, ChainStep];
+  const bars = barsOf(
+    [{ ...message, tokens: 10, cost: 0.1 }, { ...question, tokens: 5, cost: 0.2 }, ...TALK.slice(2)],
+    [
+      { id: "c1", runId: "m", kind: "model", name: "big", at: 1_000, endAt: 1_150, tokens: 10, cost: 0.1 },
+      { id: "c2", runId: "q", kind: "model", name: "big", at: 1_300, endAt: 1_400, tokens: 5, cost: 0.2 },
+    ],
+    around,
+  );
+  expect(bars.map(({ children }) => children.length)).toEqual([3]);
+  expect([1, 4, 5, 100].map((most) => countOpenLevels(bars, most))).toEqual([1, 1, 2, 2]);
+  const [top] = bars as [Bar];
+  const { used, cost } = totalOf(top);
+  expect([used, cost.toFixed(2)]).toEqual([15, "0.30"]);
 });
 
 test("four jobs of a run share a row, and so do four calls of a tool", () => {

@@ -168,10 +168,28 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
   return together((children.get("") ?? []).map((step) => build(step)).sort(byTime));
 }
 
-export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row[] {
+/** Returns how many levels are open at first: one, or as many as have at most `most` rows together. */
+export function countOpenLevels(bars: readonly Bar[], most: number): number {
+  let level = bars;
+  let rows = bars.length;
+  for (let levels = 0; ; levels += 1) {
+    level = level.flatMap(({ kind, children }) => (kind === "group" ? [] : children));
+    rows += level.length;
+    if (level.length === 0 || (levels > 0 && rows > most)) return levels;
+  }
+}
+
+/** Returns the tokens and the cost of a bar together with those of the runs below it. */
+export function totalOf({ kind, tokens: used = 0, cost = 0, children }: Bar): { used: number; cost: number } {
+  const below = children.filter((one) => one.kind !== "model" && one.kind !== "tool").map(totalOf);
+  const own = kind === "group" ? { used: 0, cost: 0 } : { used, cost };
+  return below.reduce((sum, one) => ({ used: sum.used + one.used, cost: sum.cost + one.cost }), own);
+}
+
+export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar, level: number) => boolean): Row[] {
   const rows: Row[] = [];
   const add = (bar: Bar, level: number): void => {
-    const open = bar.children.length > 0 && isOpen(bar);
+    const open = bar.children.length > 0 && isOpen(bar, level);
     rows.push({ bar, level, open });
     if (open) for (const child of bar.children) add(child, level + 1);
   };

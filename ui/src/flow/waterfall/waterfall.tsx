@@ -15,7 +15,18 @@ import { Cost } from "../../parts/time.tsx";
 import { type ChainViewProps, Frame } from "../sequence/frame.tsx";
 import { useKeys } from "../sequence/keys.ts";
 import { useSight } from "../sequence/sight.ts";
-import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksOf } from "./bars.ts";
+import {
+  type Bar,
+  barsOf,
+  barWords,
+  countOpenLevels,
+  type Row,
+  rowsOf,
+  type Span,
+  spanOf,
+  ticksOf,
+  totalOf,
+} from "./bars.ts";
 
 /** Height of a row. On a phone it has room for two lines of a name, and for a finger. */
 const ROW = 26;
@@ -29,7 +40,7 @@ const NARROW = 600;
 const TICK_WIDTH = 60;
 /** Width of the words of a tick, which are not shown if they would be cut at the right edge. */
 const TICK_ROOM = 40;
-/** Number of steps and calls up to which all runs are open at first. */
+/** Number of rows up to which further levels of runs are open at first. */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
 const NONE_FLIPPED: ReadonlySet<string> = new Set();
@@ -87,8 +98,10 @@ interface RowProps {
 /** The row has the focus, and tells screen readers what its bar shows. */
 function RowOf({ row, at, count, scale, found, focusable, chosen }: RowProps) {
   const { bar, level, open } = row;
-  const { at: begin, startedAt = begin, endAt, tokens: used = 0, cost = 0, children } = bar;
+  const { at: begin, startedAt = begin, endAt, children } = bar;
   const hasMore = children.length > 0;
+  // A closed row stands for those below it, too.
+  const { used, cost } = open ? { used: bar.tokens ?? 0, cost: bar.cost ?? 0 } : totalOf(bar);
   const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
   // If a run is closed, its own bar shows its calls and waits.
   const inside = open || bar.kind !== "run" ? [] : children.filter(({ kind }) => kind !== "run");
@@ -165,8 +178,11 @@ export function Waterfall(props: WaterfallProps) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   // Rows that the reader has opened or closed.
   const [flipped, setFlipped] = useKept("flipped rows", NONE_FLIPPED);
-  const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
-  const rows = rowsOf(bars, ({ id, kind }) => (kind !== "group" && few) !== flipped.has(id));
+  const levels = useMemo(() => countOpenLevels(bars, OPEN_ROWS_MAX), [bars]);
+  const rows = rowsOf(
+    bars,
+    ({ id, kind }, level) => (kind !== "group" && level <= levels) !== flipped.has(id),
+  );
   const width = Math.max(120, room - names - 16) * Math.max(1, zoom);
   const scale = { span: spanOf(rawSteps, nowMs), names, width, rowHeight, nowMs };
   const height = HEAD_HEIGHT + rows.length * rowHeight;

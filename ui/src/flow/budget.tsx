@@ -6,6 +6,8 @@ import { Meter } from "../parts/meter.tsx";
 
 /** Shows tokens and cost. If there is a budget and the figures are complete, shows how much of it is used. */
 export function Budget({ chain }: { chain: ChainRow }) {
+  // The tokens of a run are counted when it ends.
+  if (chain.active && chain.tokens === 0) return null;
   const { tokensMax, costMax } = chain.partial === true ? {} : chain.limits;
   return (
     <span class="bar">

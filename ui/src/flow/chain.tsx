@@ -31,6 +31,9 @@ import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
 /** Width in CSS pixels below which the list of steps is shown, unless the reader has chosen another view. */
 const LIST_BELOW = 560;
 
+/** Returns whether a figure is so near its limit that the reader should know the limit. */
+const isNear = (used: number, max: number): boolean => used > max / 2;
+
 function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onFailed: () => void }) {
   const { chain, around, failed, onFailed } = props;
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
@@ -56,8 +59,10 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
       />
       <span class="bar small soft">
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
-        <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
-        <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
+        <span>
+          {isNear(runs, limits.runsMax) ? `${runs} of ${limits.runsMax} runs` : counted(runs, "run")}
+        </span>
+        {isNear(hopMax, limits.hopsMax) && <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>}
         {failed > 0 && (
           <button type="button" class="chip tone-bad" title="Show the next failed step" onClick={onFailed}>
             {`${failed} failed`}

@@ -25,14 +25,19 @@ export const needsCount = computed(() => {
   return count - items.filter(isSnoozed).length;
 });
 
-const permissions = computed(() => {
-  const requests = needs.value?.items.filter(({ kind }) => kind === "permission") ?? [];
-  return Map.groupBy(requests, ({ sessionKey = "" }) => sessionKey);
-});
+const needsBySession = computed(() =>
+  Map.groupBy(needs.value?.items ?? [], ({ sessionKey = "" }) => sessionKey),
+);
 
 /** Returns the open permission requests of a session, oldest first. */
 export function permissionsOf(sessionKey: string): readonly AttentionItem[] {
-  return permissions.value.get(sessionKey) ?? [];
+  return needsBySession.value.get(sessionKey)?.filter(({ kind }) => kind === "permission") ?? [];
+}
+
+/** Returns what an idle session needs from a person, apart from a look at its failure: `question`. */
+export function needOf(sessionKey: string): string | undefined {
+  const items = needsBySession.value.get(sessionKey) ?? [];
+  return items.find(({ kind }) => kind === "question" || kind === "unanswered")?.kind;
 }
 
 export function awaitedPermission([item]: readonly AttentionItem[]): string {

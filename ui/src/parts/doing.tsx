@@ -3,7 +3,7 @@
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
-import { permissionsOf } from "../inbox/model.ts";
+import { needOf, permissionsOf } from "../inbox/model.ts";
 import { Button } from "./button.tsx";
 import { clockTime, failureWords } from "./format.ts";
 import { Name, SessionLink } from "./name.tsx";
@@ -35,6 +35,8 @@ function Now({ row, tabIndex }: DoingProps) {
   if (permissionsOf(row.key).length > 0)
     return <State state="waiting" text="needs you: permission" tone="warn" />;
   if (failure !== undefined) return <LastFailure failure={failure} />;
+  const need = state === "idle" ? needOf(row.key) : undefined;
+  if (need !== undefined) return <State state="waiting" text={`needs you: ${need}`} />;
   if (state === "idle") return jobs === undefined ? <State state={state} /> : null;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
   if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;

@@ -110,19 +110,6 @@ export function pagesAbout(chain: ChainRow): readonly ChainPage[] {
   return CHAIN_PAGES.filter(({ method }) => has(method));
 }
 
-export function ChainLinks({ chain }: { chain: ChainRow }) {
-  return pagesAbout(chain).map(({ name, at }) => (
-    <a
-      key={at}
-      class="button quiet"
-      data-act=""
-      href={hrefOf({ view: "flow", chainId: chain.chainId, page: at })}
-    >
-      {name}
-    </a>
-  ));
-}
-
 /** Shows a page about a chain. It takes the focus, because the link that led here is gone. */
 export function ChainPageView({ page, ...props }: ChainPageProps & { readonly page: ChainPage }) {
   const heading = useRef<HTMLHeadingElement>(null);

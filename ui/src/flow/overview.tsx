@@ -57,6 +57,8 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   const one = { from: key };
   const name = nameOf(key);
   const words = `${name}: ${counted(steps, "step")}${active ? ", at work" : ""}`;
+  const turn = aslant ? " rotate(-36)" : "";
+  const place = `translate(${aslant ? x + 5 : x} ${baseline + (aslant ? 20 : 24)})${turn}`;
   const marks = `${active ? " active" : ""}${isChosen(filter.value, one) ? " chosen" : ""}`;
   return (
     <>
@@ -74,15 +76,9 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
       </g>
       {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: it does not take the focus */}
       <g class="node-name" aria-hidden="true">
-        {aslant ? (
-          <text text-anchor="end" transform={`translate(${x + 5} ${baseline + 20}) rotate(-36)`}>
-            {fitted(name, ASLANT_WIDTH)}
-          </text>
-        ) : (
-          <text x={x} y={baseline + 24} text-anchor="middle">
-            {fitted(name, width - 8)}
-          </text>
-        )}
+        <text text-anchor={aslant ? "end" : "middle"} transform={place}>
+          {fitted(name, aslant ? ASLANT_WIDTH : width - 8)}
+        </text>
       </g>
     </>
   );

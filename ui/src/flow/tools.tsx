@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
-import { ChainLinks } from "./actions.tsx";
+import { hrefOf } from "../route.ts";
+import { pagesAbout } from "./actions.tsx";
 import type { Search } from "./chain.tsx";
 import { Legend, SEQUENCE, WATERFALL } from "./legend.tsx";
 import { FITTED } from "./sequence/layout.ts";
@@ -111,7 +112,14 @@ export function ChainTools(props: {
             onClick={() => setLegend(!legend)}
           />
         )}
-        <ChainLinks chain={chain} />
+        {pagesAbout(chain).map(({ name, at }) => {
+          const href = hrefOf({ view: "flow", chainId: chain.chainId, page: at });
+          return (
+            <a key={at} class="button quiet" data-act="" href={href}>
+              {name}
+            </a>
+          );
+        })}
       </div>
       {legend && hasLegend && <Legend marks={marks} />}
     </>

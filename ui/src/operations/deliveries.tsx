@@ -34,32 +34,6 @@ const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed"
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 const EVERYTHING = { state: "" as StateFilter, sessionKey: "", includeDismissed: false };
-type Filter = typeof EVERYTHING;
-
-function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter) => void }) {
-  return (
-    <div class="bar out-filters">
-      <label class="out-field">
-        <span>State</span>
-        <Select value={filter.state} options={STATES} onPick={(state) => onChange({ ...filter, state })} />
-      </label>
-      <SessionPicker
-        label="Session"
-        placeholder="Any session"
-        value={filter.sessionKey}
-        onPick={(sessionKey) => onChange({ ...filter, sessionKey })}
-      />
-      <label class="row">
-        <input
-          type="checkbox"
-          checked={filter.includeDismissed}
-          onChange={(event) => onChange({ ...filter, includeDismissed: event.currentTarget.checked })}
-        />
-        Include dismissed
-      </label>
-    </div>
-  );
-}
 
 function Timing({ row }: { row: DeliveryRow }) {
   const now = tick.value;
@@ -107,23 +81,18 @@ function Text({ row }: { row: DeliveryRow }) {
 function settling(row: DeliveryRow, does: "retry" | "dismiss"): RowAction {
   const label = does === "retry" ? "Retry" : "Dismiss";
   const doubt = doubtOf({ ...row, kind: "delivery" }, does);
+  const text = (
+    <>
+      <p>{doubt}</p>
+      <Name as="p" class="soft cut" text={row.text} />
+    </>
+  );
   return {
     label,
     disabled: moved.value.has(row.id),
     run: () => ask(`deliveries.${does}`, { id: row.id }),
     ...(does === "dismiss" && { class: "quiet" as const, done: "Dismissed." }),
-    question:
-      doubt === undefined
-        ? undefined
-        : {
-            title: `${label} this delivery?`,
-            text: (
-              <>
-                <p>{doubt}</p>
-                <Name as="p" class="soft cut" text={row.text} />
-              </>
-            ),
-          },
+    question: doubt === undefined ? undefined : { title: `${label} this delivery?`, text },
   };
 }
 
@@ -193,7 +162,26 @@ export function DeliveriesTab() {
       empty="No deliveries"
       frame={frame}
     >
-      <Filters filter={filter} onChange={setFilter} />
+      <div class="bar out-filters">
+        <label class="out-field">
+          <span>State</span>
+          <Select value={state} options={STATES} onPick={(one) => setFilter({ ...filter, state: one })} />
+        </label>
+        <SessionPicker
+          label="Session"
+          placeholder="Any session"
+          value={sessionKey}
+          onPick={(key) => setFilter({ ...filter, sessionKey: key })}
+        />
+        <label class="row">
+          <input
+            type="checkbox"
+            checked={includeDismissed}
+            onChange={() => setFilter({ ...filter, includeDismissed: !includeDismissed })}
+          />
+          Include dismissed
+        </label>
+      </div>
     </ResourceList>
   );
 }

@@ -116,19 +116,20 @@ function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   const box = useRef<HTMLElement>(null);
   const isAtEnd = useRef(true);
   useLayoutEffect(() => {
-    const element = box.current;
-    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight;
+    if (isAtEnd.current) box.current?.scrollTo({ top: box.current.scrollHeight });
   }, [lines]);
-  const look = (): void => {
-    const element = box.current;
-    if (element === null) return;
-    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 24;
-  };
-  const none = all ? "No log lines yet" : "No matching lines";
-  if (lines.length === 0) return <p class="empty card">{none}</p>;
+  if (lines.length === 0) return <p class="empty card">{all ? "No log lines yet" : "No matching lines"}</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
-    <section class="log-lines card" ref={box} onScroll={look} aria-label="Lines" tabIndex={0}>
+    <section
+      class="log-lines card"
+      ref={box}
+      onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+        isAtEnd.current = scrollHeight - scrollTop - clientHeight < 24;
+      }}
+      aria-label="Lines"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+      tabIndex={0}
+    >
       <ol data-list>
         {lines.map((line) => (
           <LogRow key={line.seq} line={line} />

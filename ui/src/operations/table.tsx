@@ -36,18 +36,7 @@ export function Table<R, C extends string = never>(props: {
   sort?: Sort<C>;
   onSort?: (sort: Sort<C>) => void;
 }) {
-  const {
-    label,
-    columns,
-    rows,
-    rowKey,
-    rowClass,
-    class: name,
-    box = "scroll-x card",
-    list,
-    sort,
-    onSort,
-  } = props;
+  const { columns, rows, list, sort, box = "scroll-x card" } = props;
   const cells = (draw: (column: Column<R, C>) => ComponentChildren) =>
     columns.map((column, at) => {
       const Cell = column.isName ? "th" : "td";
@@ -59,8 +48,8 @@ export function Table<R, C extends string = never>(props: {
     });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-    <section class={box} aria-label={label} tabIndex={0}>
-      <table class={name} data-list={list && ""}>
+    <section class={box} aria-label={props.label} tabIndex={0}>
+      <table class={props.class} data-list={list && ""}>
         <thead>
           <tr>
             {columns.map(({ title, about, class: its, sort: own, descending = false }, at) => {
@@ -75,7 +64,7 @@ export function Table<R, C extends string = never>(props: {
                     <button
                       type="button"
                       class="plain sort"
-                      onClick={() => onSort?.({ column: own, descending: next })}
+                      onClick={() => props.onSort?.({ column: own, descending: next })}
                     >
                       {title}
                       <span aria-hidden="true" class="sort-mark">
@@ -90,7 +79,7 @@ export function Table<R, C extends string = never>(props: {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={rowKey(row)} class={rowClass?.(row)} data-item={list && ""}>
+            <tr key={props.rowKey(row)} class={props.rowClass?.(row)} data-item={list && ""}>
               {cells(({ cell }) => cell(row))}
             </tr>
           ))}

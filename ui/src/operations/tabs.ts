@@ -5,7 +5,7 @@ import type { ComponentType } from "preact";
 import { FEATURE_TABS } from "../features.ts";
 import { coversAll, has, may } from "../gateway.ts";
 
-const GROUPS = ["Now", "Access", "Connections", "Upkeep"] as const;
+export const GROUPS = ["Now", "Access", "Connections", "Upkeep"] as const;
 
 interface TabFacts {
   readonly title: string;
@@ -50,10 +50,4 @@ export function offeredTabs() {
   return rows
     .filter(({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()))
     .map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
-}
-
-export function groupsOf(tabs: ReturnType<typeof offeredTabs>) {
-  return GROUPS.map((title) => ({ title, tabs: tabs.filter(({ group }) => group === title) })).filter(
-    (group) => group.tabs.length > 0,
-  );
 }

@@ -11,7 +11,7 @@ import { RightsTab } from "./rights.tsx";
 import { RunsTab } from "./running/tab.tsx";
 import { ServersTab } from "./servers/tab.tsx";
 import { StatusTab } from "./status.tsx";
-import { groupsOf, offeredTabs, type TabRow, type TabTitle } from "./tabs.ts";
+import { GROUPS, offeredTabs, type TabRow, type TabTitle } from "./tabs.ts";
 import { TokensTab } from "./tokens/tab.tsx";
 import { BackupsTab } from "./upkeep/backups.tsx";
 import { UsageTab } from "./usage/tab.tsx";
@@ -46,7 +46,10 @@ const addressOf = (name = ""): string => hrefOf({ view: "operations", tab: name 
  * which opens the first tab of the group, and the tabs of the current group.
  */
 function Tabs({ offered, current }: { offered: Offered; current: Offered[number] }) {
-  const groups = groupsOf(offered);
+  const groups = GROUPS.map((title) => ({
+    title,
+    tabs: offered.filter(({ group }) => group === title),
+  })).filter(({ tabs }) => tabs.length > 0);
   return (
     <nav class="strip tabs" aria-label="Operations">
       <div class="tab-groups">

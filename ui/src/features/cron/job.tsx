@@ -44,36 +44,26 @@ function Switch({ job }: { job: Job }) {
   );
 }
 
-function Next({ job }: { job: Job }) {
-  const atMs = job.state.nextRunAtMs;
-  const zone = job.schedule.kind === "cron" ? job.schedule.tz : undefined;
-  if (atMs === undefined) {
-    const over = job.schedule.kind === "at" && job.state.last !== undefined;
-    return <span class="soft">{over ? "finished" : "paused"}</span>;
-  }
-  const there = elsewhere(atMs, now(), zone);
+function Next({ job: { schedule, state } }: { job: Job }) {
+  const { nextRunAtMs: atMs, last } = state;
+  const isOver = schedule.kind === "at" && last !== undefined;
+  if (atMs === undefined) return <span class="soft">{isOver ? "finished" : "paused"}</span>;
+  const there = elsewhere(atMs, now(), schedule.kind === "cron" ? schedule.tz : undefined);
   return (
     <>
-      <div>
-        {dateWords(atMs, now())} <span class="soft">{aheadWords(atMs, tick.value)}</span>
-      </div>
+      {dateWords(atMs, now())} <span class="soft">{aheadWords(atMs, tick.value)}</span>
       {there !== undefined && <div class="soft small">{there}</div>}
     </>
   );
 }
 
-function Last({ job }: { job: Job }) {
-  const { last } = job.state;
+function Last({ job: { key, state } }: { job: Job }) {
+  const { last } = state;
   if (last === undefined) return <span class="soft">no run yet</span>;
   return (
     <>
-      <TurnState turn={last} /> <span class="soft">{ago(last.firedAtMs, tick.value)}</span>
-      {last.runId !== undefined && (
-        <>
-          {" "}
-          <SessionLink sessionKey={job.key} name="conversation" />
-        </>
-      )}
+      <TurnState turn={last} /> <span class="soft">{ago(last.firedAtMs, tick.value)}</span>{" "}
+      {last.runId !== undefined && <SessionLink sessionKey={key} name="conversation" />}
     </>
   );
 }

@@ -52,34 +52,24 @@ function matching(settings: readonly Setting[], search: string): Setting[] {
   return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
 }
 
-interface HelpProps {
-  readonly settings: readonly Setting[];
+export function Help(props: {
+  settings: readonly Setting[];
   /** Path of the setting at the caret, in the form that the list of settings uses. */
-  readonly at: string;
-  readonly text: string;
-  onGo(line: number): void;
-}
-
-/** Leads to the line of a setting, or says that the setting is not in the text. */
-function Place({ line, path, onGo }: { line: number | undefined; path: string } & Pick<HelpProps, "onGo">) {
-  if (line === undefined) return <p class="soft">Not in this file</p>;
-  return (
-    <Button text={`Line ${line}`} aria-label={`Go to ${path}, line ${line}`} onClick={() => onGo(line)} />
-  );
-}
-
-export function Help({ settings, at, text, onGo }: HelpProps) {
+  at: string;
+  text: string;
+  onGo: (line: number) => void;
+}) {
+  const { settings, at, text, onGo } = props;
   const [search, setSearch] = useState("");
   const here = settings.find(({ path }) => path === at);
   const groups = groupsIn(at, settings);
-  const inside = settingsIn(at, settings);
   const searches = search.trim() !== "";
   const lines = useMemo(
     () => (searches ? settingLines(text, settings) : undefined),
     [searches, text, settings],
   );
-  const found = searches ? matching(settings, search) : inside;
-  const title = !searches ? `Settings in ${at === "" ? "the file" : at}` : "Settings found";
+  const found = searches ? matching(settings, search) : settingsIn(at, settings);
+  const title = searches ? "Settings found" : `Settings in ${at === "" ? "the file" : at}`;
   return (
     <aside class="stack editor-help" aria-label="Help">
       <section class="stack card box" aria-label="Setting at the caret">
@@ -107,14 +97,20 @@ export function Help({ settings, at, text, onGo }: HelpProps) {
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
           <section class="editor-found" aria-label={title} tabIndex={0}>
             <ul class="rows">
-              {found.slice(0, FOUND_MAX).map((setting) => (
-                <li key={setting.path}>
-                  <About setting={setting} />
-                  {lines !== undefined && (
-                    <Place line={lines.get(setting.path)} path={setting.path} onGo={onGo} />
-                  )}
-                </li>
-              ))}
+              {found.slice(0, FOUND_MAX).map((setting) => {
+                const { path } = setting;
+                const line = lines?.get(path);
+                const words = `Go to ${path}, line ${line}`;
+                return (
+                  <li key={path}>
+                    <About setting={setting} />
+                    {lines && line === undefined && <p class="soft">Not in this file</p>}
+                    {line !== undefined && (
+                      <Button text={`Line ${line}`} aria-label={words} onClick={() => onGo(line)} />
+                    )}
+                  </li>
+                );
+              })}
             </ul>
             {found.length > FOUND_MAX && <p class="soft">and {found.length - FOUND_MAX} more</p>}
           </section>

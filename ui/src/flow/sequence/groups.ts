@@ -151,7 +151,7 @@ function byAgent(
   });
 }
 
-/** Moves the steps of merged jobs to their columns. Those of the same kind between the same columns are one. */
+/** Moves the steps of merged jobs to their columns, and merges those of the same kind and ends. */
 function withoutJobs(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],

@@ -18,27 +18,13 @@ const UPRIGHT_MIN = 84;
 const ASLANT_PAD = 64;
 
 /** All steps of one kind from one session to another. */
-interface Talk {
-  readonly id: string;
-  readonly kind: "send" | "spawn" | "refused";
-  readonly from: string;
-  readonly to: string;
-  readonly steps: number;
-  readonly open: number;
-}
+type Talk = ChainRow["talks"][number] & { readonly id: string };
 
 export interface Arc extends Talk {
   readonly path: string;
   readonly width: number;
   /** Path of the arrowhead. */
   readonly head: string;
-}
-
-export interface Node {
-  readonly key: string;
-  readonly x: number;
-  readonly steps: number;
-  readonly active: boolean;
 }
 
 /** Counts the steps of all chains for each pair of sessions and each kind. */
@@ -110,14 +96,9 @@ export function overviewOf(chains: readonly ChainRow[], room: number, before: re
   const baseline = ARC_MAX + 24;
   const reach = Math.max(nodeWidth, (count - 1) * nodeWidth);
   return {
-    nodes: row.map(
-      (key): Node => ({
-        key,
-        x: xOf.get(key) ?? 0,
-        steps: weight.get(key) ?? 0,
-        active: busy.has(key),
-      }),
-    ),
+    nodes: row.map((key) => {
+      return { key, x: xOf.get(key) ?? 0, steps: weight.get(key) ?? 0, active: busy.has(key) };
+    }),
     arcs: talks.flatMap((talk) => {
       const [from, to] = [xOf.get(talk.from), xOf.get(talk.to)];
       return from === undefined || to === undefined ? [] : [arcOf(talk, from, to, baseline, reach)];

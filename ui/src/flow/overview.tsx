@@ -6,7 +6,7 @@ import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
 import { counted } from "../parts/format.ts";
 import { useSize } from "../parts/size.ts";
-import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
+import { type Arc, type Overview, overviewOf } from "./arcs.ts";
 import { fitted } from "./fitted.ts";
 import { Legend, OVERVIEW } from "./legend.tsx";
 import { type Filter, filter, nameOf, pick } from "./state.ts";
@@ -51,7 +51,7 @@ function ArcOf({ arc }: { arc: Arc }) {
   );
 }
 
-function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
+function NodeOf({ node, picture }: { node: Overview["nodes"][number]; picture: Overview }) {
   const { baseline, nodeWidth: width, aslant } = picture;
   const { key, x, steps, active } = node;
   const one = { from: key };

@@ -73,11 +73,11 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
         : make("span", "session-twist"),
       mark(agentId),
       make("div", "session-words", [
-        make("div", "row session-line", [
+        make("div", "row", [
           make("span", "session-name", [linkTo("session-link", key, name)]),
           make("time", "session-age number end soft small", [age(updatedAt, now)]),
         ]),
-        make("div", "row session-line session-about soft small", [
+        make("div", "row session-about soft small", [
           (doing !== "idle" || jobs === undefined) &&
             make("span", failure === undefined ? "" : "session-failed", [
               make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), drawName(words)]),
@@ -198,7 +198,7 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
             "split-list",
             [
               make("div", "sessions", [
-                make("div", "session-bar", [make("div", "bar session-bar-line")]),
+                make("div", "bar strip session-bar"),
                 make("div", "session-frame", [
                   make("div", "session-list virtual-list", rows, { role: "list", "aria-label": "Sessions" }),
                 ]),

@@ -110,21 +110,19 @@ function Filters() {
 
 export function Bar() {
   return (
-    <div class="session-bar">
-      <div class="bar session-bar-line">
-        <Search />
-        <Filters />
-        {may("operator.write") && has("sessions.create") && (
-          <Button
-            text="+ New"
-            aria-label="New session"
-            title="New session"
-            onClick={() => {
-              overlay.value = "new-session";
-            }}
-          />
-        )}
-      </div>
+    <div class="bar strip session-bar">
+      <Search />
+      <Filters />
+      {may("operator.write") && has("sessions.create") && (
+        <Button
+          text="+ New"
+          aria-label="New session"
+          title="New session"
+          onClick={() => {
+            overlay.value = "new-session";
+          }}
+        />
+      )}
     </div>
   );
 }

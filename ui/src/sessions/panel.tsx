@@ -144,14 +144,11 @@ function VirtualList({ box, lines, draw, ...attributes }: VirtualListProps) {
   const end = Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + MARGIN_ROWS;
   return (
     <div ref={box} onScroll={(event) => look(event.currentTarget)} {...attributes}>
-      <div class="virtual-space" style={{ height: `${lines.length * ROW_HEIGHT}px` }} role="presentation">
-        <div
-          class="virtual-rows"
-          style={{ transform: `translateY(${first * ROW_HEIGHT}px)` }}
-          role="presentation"
-        >
-          {lines.slice(first, end).map((line, at) => draw(line, first + at))}
-        </div>
+      <div
+        role="presentation"
+        style={{ height: `${lines.length * ROW_HEIGHT}px`, paddingTop: `${first * ROW_HEIGHT}px` }}
+      >
+        {lines.slice(first, end).map((line, at) => draw(line, first + at))}
       </div>
     </div>
   );

@@ -78,7 +78,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       )}
       <AgentMark id={row.agentId} />
       <div class="session-words">
-        <div class="row session-line">
+        <div class="row">
           <span class="session-name">
             <SessionLink sessionKey={key} name={name} tabIndex={-1} />
           </span>
@@ -86,7 +86,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           {!gone && row.archivedAt !== undefined && <span class="chip">archived</span>}
           <Time class="session-age number end soft small" at={row.updatedAt} as="age" />
         </div>
-        <div class="row session-line session-about soft small">
+        <div class="row session-about soft small">
           <Doing row={row} tabIndex={-1} />
           {hasRoom && <Name as="span" class="session-facts cut" text={facts + parent} />}
           <Used row={row} closed={open === false} />

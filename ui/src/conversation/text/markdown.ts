@@ -94,7 +94,7 @@ function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const code = makeElement("code", "", text);
   const pre = scrolling(makeElement("pre", "", code), language === "" ? "Code" : `Code, ${language}`);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
-  const copy = makeElement("button", "quiet small end", "Copy");
+  const copy = makeElement("button", "quiet small copy-code end", "Copy");
   copy.type = "button";
   copy.onclick = async () => {
     copy.textContent = await copyText(text, pre);

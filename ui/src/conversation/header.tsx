@@ -128,7 +128,7 @@ export function Header({ thread }: { thread: Thread }) {
         {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
         <Button
           text="Copy key"
-          class="quiet small"
+          class="quiet small key-copy"
           data-act=""
           title={safeLine(sessionKey)}
           onClick={() => void copyKey(sessionKey)}

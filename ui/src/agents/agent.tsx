@@ -5,8 +5,8 @@ import type { ComponentChildren } from "preact";
 import type { AgentDetails, AgentPrompt } from "../../../src/contract/methods/agents.ts";
 import { ask, coversAll, has } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
-import { Fold } from "../parts/fold.tsx";
 import { counted, size, tokens } from "../parts/format.ts";
+import { Fold } from "../parts/lazy.tsx";
 import { Lines, Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { hrefOf } from "../route.ts";
@@ -152,7 +152,7 @@ function Settings({ agent, inForm }: { agent: AgentDetails; inForm: boolean }) {
       {agent.runtime === "built-in" && coversAll() && has("agents.prompt") && (
         <>
           <Setting name="Prompt">
-            <Fold line="what the model is told" inside={() => <PromptParts agentId={agent.id} />} />
+            <Fold line={<>what the model is told</>} inside={() => <PromptParts agentId={agent.id} />} />
           </Setting>
           <Setting name="Memory">
             <Memory agentId={agent.id} />

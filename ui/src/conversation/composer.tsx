@@ -2,8 +2,8 @@
 // field until the gateway has accepted it. If the gateway refuses the text, the error is shown. After a lost
 // connection the client sends the message again with the same idempotency key, so it is accepted only once.
 // Actions that the token's scopes do not allow are not shown.
-// CM1: the menu of commands is open while the message is the beginning of a command's name. It lists those that
-//      the gateway knows and the token may give.
+// CM1: the menu of commands is open while the message is the beginning of a command's name. It lists those
+//      that the gateway knows and the token may give.
 
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -1,7 +1,7 @@
-// Loads parts of the page when they are first shown.
+// Loads parts of the page when they are first shown, and draws parts that a click unfolds.
 
 import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { whenConnected } from "../gateway.ts";
 import { Awaited } from "./failure.tsx";
@@ -32,4 +32,23 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     if (Part === undefined) return <Awaited problem={problem} again={begin} />;
     return <Part {...props} />;
   };
+}
+
+/** Draws its content only while it is open. `isOpen`: until the reader opens or closes it. */
+export function Fold(props: {
+  class?: string;
+  line: ComponentChildren;
+  lineClass?: string;
+  isOpen?: boolean;
+  inside: () => ComponentChildren;
+}) {
+  const { class: name, line, lineClass, isOpen = false, inside } = props;
+  const [chosen, setChosen] = useState<boolean>();
+  const open = chosen ?? isOpen;
+  return (
+    <details class={name} open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
+      <summary class={lineClass}>{line}</summary>
+      {open && inside()}
+    </details>
+  );
 }

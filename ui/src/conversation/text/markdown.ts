@@ -201,7 +201,7 @@ export function markdown(text: string): Node {
 /** Length up to which an unfinished block is parsed at each change. A longer one is plain text. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
-/** Returns a function that shows a growing text. Complete blocks are parsed once, the last one at each change. */
+/** Returns a function that shows a growing text. Only the last block is parsed at each change. */
 export function makeGrowing(box: HTMLElement): (text: string) => void {
   const live = makeElement("div", LIVE);
   let last = "";

@@ -171,11 +171,18 @@ describeInBrowser("agents", () => {
     await page.getByText("Connection lost").waitFor({ state: "detached" });
     await expect.poll(() => instructions.inputValue()).toBe("You write. Be brief.\nNo lists.");
     await page.getByRole("button", { name: "Save" }).click();
+    const tokensADay = page.getByLabel("Tokens a day");
+    await expect.poll(() => tokensADay.evaluate((field) => field.matches(":focus:invalid"))).toBe(true);
+    await tokensADay.fill("-5");
+    await page.getByLabel("Denied tools").fill("exce");
+    await page.getByText("There is no tool exce; did you mean exec?").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
     await page
       .locator(".agent-save .failed")
-      .getByText(/dailyTokens/)
+      .getByText(/^Tokens a day: /)
       .waitFor();
     expect(file.read()).toBe(FILE);
+    await page.getByLabel("Denied tools").fill("");
     await page.getByLabel("Tokens a day").fill("");
     writeFileSync(file.path, FILE.replace('{ id: "writer" }', '{ id: "writer", instructions: "Theirs." }'));
     await page.getByRole("button", { name: "Save" }).click();

@@ -87,6 +87,19 @@ describeInBrowser("the menu of commands", () => {
     release();
   });
 
+  test("a text that begins like a command but names none is sent only after a second Enter", async () => {
+    const { page } = await open();
+    await message(page).fill("/nonsense please");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("There is no command /nonsense.").waitFor();
+    await expect.poll(() => page.locator(".entry").count()).toBe(0);
+    await page.keyboard.press("Enter");
+    await page.getByText("did /nonsense please").waitFor();
+    await message(page).fill("/etc/hosts");
+    await page.keyboard.press("Enter");
+    await page.getByText("did /etc/hosts").waitFor();
+  });
+
   test("CM1: only the commands that the token may give are listed, and the gateway refuses exactly the others", async () => {
     for (const [token, missing] of [
       ["writer", ["/new", "/reset", "/fresh", "/fork", "/send", "/approvals", "/allow", "/deny", "/pair"]],

@@ -36,7 +36,7 @@ describeInBrowser("a failed run", () => {
     await card.getByText("The agent has done nothing yet. Retry sends the message again.").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     const phone = await visit(http, { token: TOKEN, at: "inbox", viewport: PHONE });
-    const row = phone.page.getByRole("listitem").filter({ hasText: "invalid api key" });
+    const row = phone.page.getByRole("listitem").filter({ hasText: "refused the key" });
     await row.getByRole("button", { name: "Set the key" }).click();
     await dialogOf(phone.page, "Set the key").getByLabel("Key", { exact: true }).waitFor();
     expect(await sideways(phone.page)).toBe(0);
@@ -47,9 +47,6 @@ describeInBrowser("a failed run", () => {
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
     expect(readFileSync(house.path, "utf8")).toContain(KEY);
-    // The file is applied a moment after it was saved.
-    const model = (await house.client.request("agents.list", {})).agents[0]?.model ?? "";
-    await expect.poll(async () => (await house.client.request("models.test", { model })).ok).toBe(true);
     await card.getByRole("button", { name: "Retry" }).click();
     await page.getByText("It works.").waitFor();
     await expect.poll(() => card.count()).toBe(0);
@@ -79,7 +76,7 @@ describeInBrowser("a failed run", () => {
       { agents: { list: [{ id: "main", default: true, budget: { dailyTokens: 1 } }] } },
       PHONE,
     );
-    await card.getByText("has used its budget of today").waitFor();
+    await card.getByText("has used today's budget").waitFor();
     await card.getByRole("button", { name: "Change the budget" }).click();
     const dialog = dialogOf(page, "Change the budget");
     await dialog.getByLabel("Tokens a day").fill("1000000");
@@ -88,9 +85,6 @@ describeInBrowser("a failed run", () => {
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
     expect(readFileSync(house.path, "utf8")).toContain("1000000");
-    await expect
-      .poll(async () => (await house.client.request("agents.describe", {})).agents[0]?.budget?.dailyTokens)
-      .toBe(1_000_000);
     await card.getByRole("button", { name: "Retry" }).click();
     await page.getByText("never said").waitFor();
   });

@@ -15,13 +15,13 @@ import { rowIn, say, settled } from "./kit.ts";
 const READER = { token: "reader", role: "operator", scopes: ["operator.read"] } as const;
 
 /** Opens a gateway whose agent `ops` asks before each command. `ask` makes its session ask for `touch NAME`. */
-async function openDesk() {
+async function openDesk(askSeconds = 300) {
   const workspace = temporaryFolder();
   const house = await openHouse({
     model: talkingModel(),
     choices: {
       agents: [agentSettings("main"), agentSettings("ops", { workspace })],
-      tools: { exec: { ...settingsWith().tools.exec, approval: "always" } },
+      tools: { exec: { ...settingsWith().tools.exec, approval: "always", askSeconds } },
     },
     gateway: { tokens: [READER] },
   });
@@ -46,6 +46,27 @@ describeInBrowser("a command that waits for permission", () => {
     await page.getByRole("region", { name: "Needs you" }).getByText("set -e⏎ touch a").waitFor();
   });
 
+  test("a command that nobody allows in time is not lost: the inbox, the list and the conversation say so", async () => {
+    const { house, key, ask, made } = await openDesk(0.5);
+    const { page } = await visit(house.http, { token: TOKEN });
+    await ask("late");
+    const row = rowIn(page, "Needs you", "Nobody answered in time, so it was not done: touch late");
+    await row.getByText("unanswered", { exact: true }).waitFor();
+    await page
+      .getByRole("treeitem")
+      .filter({ hasText: "Deploy 4.2" })
+      .getByText("needs you: unanswered")
+      .waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await row.getByRole("button", { name: "Answer" }).click();
+    await page.getByRole("textbox", { name: "Your answer" }).fill("Leave it.");
+    await page.keyboard.press("Enter");
+    await rowIn(page, "Done", "Deploy 4.2").waitFor();
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(key)}`);
+    await page.locator(".tool").getByText("not approved").waitFor();
+    expect(made("late")).toBe(false);
+  });
+
   test("the inbox names agent, command and folder, and offers Allow and Deny first", async () => {
     const { house, ask, workspace } = await openDesk();
     const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
@@ -55,6 +76,7 @@ describeInBrowser("a command that waits for permission", () => {
     await expect.poll(() => summary.innerText()).toBe("ops wants to run: touch deployed && echo 'made it'");
     await expect.poll(() => summary.locator("code").innerText()).toBe("touch deployed && echo 'made it'");
     await expect.poll(() => rowIn(page, "Waiting", "Deploy 4.2").count()).toBe(0);
+    await row.getByText(/^denied in \d min$/).waitFor();
     await row.getByRole("button", { name: "Peek" }).click();
     await expect
       .poll(() => row.locator(".permission pre").innerText())

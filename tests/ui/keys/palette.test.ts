@@ -142,7 +142,7 @@ describeInBrowser("the palette", () => {
     await page.getByRole("option", { name: "made just now" }).waitFor();
     expect(await chosen()).toBe(before);
     // A change of the view that no event announces.
-    await page.evaluate(`document.querySelector(".key-copy").dataset.act = "Act of the view"`);
+    await page.evaluate(`document.querySelector(".session-bar button").dataset.act = "Act of the view"`);
     await page.getByRole("option", { name: "Act of the view" }).waitFor();
     expect(await chosen()).toBe(before);
   });

@@ -14,7 +14,7 @@ import { mayEditAgents, RemoveAgent } from "./edit.tsx";
 import { AgentForm } from "./form.tsx";
 import { AgentMark } from "./mark.tsx";
 import { Memory } from "./memory.tsx";
-import { budgetWords, Chat, Names, type RowProps, Work } from "./row.tsx";
+import { budgetUse, Chat, Names, type RowProps, Work } from "./row.tsx";
 
 const SOURCES = { agent: "this agent", defaults: "all agents", "built-in": "default" };
 
@@ -79,7 +79,12 @@ function Values({ agent }: { agent: AgentDetails }) {
     [
       "Budget",
       budget?.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost",
-      agent.today !== undefined && (budget === undefined ? "no limit" : budgetWords(agent).join("; ")),
+      agent.today !== undefined &&
+        (budget === undefined
+          ? "no limit"
+          : budgetUse(agent)
+              .map(({ words }) => words)
+              .join("; ")),
     ],
     ["Calls per run", "maxModelCalls", `at most ${agent.maxModelCalls.toLocaleString()}`],
     [

@@ -8,7 +8,7 @@ import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
-import { ask, onSignedOut } from "../gateway.ts";
+import { ask, onSignedOut, wordsOf } from "../gateway.ts";
 import { type Field, FormFields } from "../inbox/form.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
@@ -16,7 +16,7 @@ import { say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { agentName } from "./known.ts";
 import { useModelRefs } from "./model-refs.ts";
-import { changesOf, type Entries, entriesIn, fieldsIn } from "./settings.ts";
+import { changesOf, describeProblem, type Entries, entriesIn, fieldsIn, unknownTools } from "./settings.ts";
 
 /** Changed entries of each agent, and the entries of the file on which they are based. */
 interface Draft {
@@ -98,11 +98,14 @@ export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: 
         onSaved();
       }
     } catch (error) {
-      setProblem(error);
+      setProblem(describeProblem(wordsOf(error)));
     } finally {
       setBusy(false);
     }
   };
+  const known = [...(agent.tools ?? []), ...(agent.withheld ?? []).map(({ name }) => name)];
+  const warning =
+    conflicts.length === 0 ? unknownTools(draft.mine, known) : conflictWords(fields, conflicts, saved);
   return (
     <form
       class="agent-form"
@@ -118,8 +121,8 @@ export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: 
       {(count > 0 || problem !== undefined) && (
         <div class="bar agent-save card">
           {problem !== undefined && <Failed problem={problem} />}
-          <p role="status" class={conflicts.length > 0 ? "tone-warn" : "soft"}>
-            {conflicts.length === 0 ? counted(count, "change") : conflictWords(fields, conflicts, saved)}
+          <p role="status" class={warning === undefined ? "soft" : "tone-warn"}>
+            {warning ?? counted(count, "change")}
           </p>
           <Button text="Discard" onClick={() => keepDraft(agentId, undefined)} />
           <button type="submit" class="primary" disabled={busy || count === 0}>

@@ -54,18 +54,23 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
   );
 }
 
-/** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */
-export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
-  const { dailyTokens, dailyCost } = budget;
-  const describeUse = (spent: string | undefined, limit: string): string =>
-    spent === undefined ? `at most ${limit} a day` : `${spent} of ${limit} today`;
-  const cost = today && money(today.cost);
-  const used = today && tokens(today.totalTokens);
-  const words = [
-    dailyCost === undefined ? cost && `${cost} today` : describeUse(cost, money(dailyCost)),
-    dailyTokens === undefined ? used && `${used} tokens` : describeUse(used, `${tokens(dailyTokens)} tokens`),
-  ];
-  return words.filter((one) => one !== undefined);
+/** Returns today's usage and limits, like `12.3k of 100k tokens today`, and whether a limit is reached. */
+export function budgetUse({ budget: { dailyTokens, dailyCost } = {}, today }: AgentDetails) {
+  const describeUse = (
+    used: number | undefined,
+    max: number | undefined,
+    write: (figure: number) => string,
+    unit: string,
+  ) => {
+    const limit = max === undefined ? "" : `${used === undefined ? "at most" : " of"} ${write(max)}`;
+    const words =
+      used === undefined ? limit && `${limit}${unit} a day` : `${write(used)}${limit}${unit} today`;
+    return { words, isSpent: used !== undefined && max !== undefined && used >= max };
+  };
+  return [
+    describeUse(today?.cost, dailyCost, money, ""),
+    describeUse(today?.totalTokens, dailyTokens, tokens, " tokens"),
+  ].filter(({ words }) => words !== "");
 }
 
 function Today({ agent }: { agent: AgentDetails }) {
@@ -76,8 +81,10 @@ function Today({ agent }: { agent: AgentDetails }) {
   return (
     <p class="line agent-today soft">
       {work !== undefined && <State state={states[0] ?? "idle"} text={words || "idle"} />}
-      {budgetWords(agent).map((words) => (
-        <span key={words}>{words}</span>
+      {budgetUse(agent).map(({ words, isSpent }) => (
+        <span key={words} class={isSpent ? "tone-bad toned" : ""}>
+          {words}
+        </span>
       ))}
       {failed > 0 && (
         <a
@@ -112,7 +119,11 @@ export function Work({ agent, active }: RowProps) {
           )}
         </ul>
       )}
-      {rights !== undefined && <p class="soft small agent-rights">{rights}</p>}
+      {rights !== undefined && (
+        <p class="soft small agent-rights" title={rights}>
+          {rights}
+        </p>
+      )}
     </>
   );
 }

@@ -5,6 +5,7 @@
 import type { ConfigChange } from "../../../src/contract/methods/configuration.ts";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { type Json5Place, json5Places, unescapeText } from "../../../src/core/text/json5-places.ts";
+import { nearestName } from "../../../src/core/text/nearest.ts";
 import { type Path, showPath } from "../../../src/core/text/value-path.ts";
 import type { Field } from "../inbox/form.tsx";
 
@@ -177,6 +178,22 @@ export function changesOf(
   const changes = changesBelow(agent, fields, entries);
   return isListed ? changes : [{ path: showPath(agent), value: { default: true } }, ...changes];
 }
+
+/** Returns a sentence about the tools in these entries that do not exist. Undefined if all do. */
+export function unknownTools(entries: Entries, known: readonly string[]): string | undefined {
+  const names = [entries["tools.allow"], entries["tools.deny"]].flatMap((entry = "") => entry.split(","));
+  const [name] = names
+    .map((one) => one.trim())
+    // Tools of servers may not be there yet.
+    .filter((one) => one !== "" && !/\*|__/.test(one) && !known.includes(one.toLowerCase()));
+  if (name === undefined) return undefined;
+  const meant = nearestName(name, known);
+  return `There is no tool ${name}${meant === undefined ? "." : `; did you mean ${meant}?`}`;
+}
+
+/** Returns an error of the gateway about a setting of an agent with the title of its field. */
+export const describeProblem = (words: string): string =>
+  words.replace(/^nothing was written: agents\.list\[.*?\]\.([\w.]+): /, (_, path) => `${titleOf(path)}: `);
 
 const CHAINS: Path = ["session", "agentToAgent"];
 const CHAIN_LIMIT = /^session\.agentToAgent\.(max(?:Hops|Chain\w+))$/;

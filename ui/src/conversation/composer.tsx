@@ -8,7 +8,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
-import { COMMANDS, rightsFor } from "../../../src/core/rules/command.ts";
+import { COMMANDS, findCommand, rightsFor } from "../../../src/core/rules/command.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
@@ -90,6 +90,7 @@ function useSending(thread: Thread, onSent: () => void) {
     keepPictures(sessionKey, added);
   };
   const canSend = !sending && (text.trim() !== "" || pictures.length > 0);
+  const unknown = unknownCommand(text);
   // The message has arrived, though its answer was lost.
   const begun = begunRequest(sessionKey);
   const hasArrived = begun in runs || now?.queue.some(({ runId }) => runId === begun) === true;
@@ -98,6 +99,7 @@ function useSending(thread: Thread, onSent: () => void) {
   }, [hasArrived, sending]);
   const send = async (steer = false): Promise<void> => {
     if (!canSend) return;
+    if (unknown !== undefined && problem !== unknown) return setProblem(unknown);
     setSending(true);
     setProblem(undefined);
     try {
@@ -193,6 +195,13 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
     area?.addEventListener("drop", take, listening);
     return () => listening.abort();
   });
+}
+
+/** Returns a question about a text that begins like a command, but names none. */
+function unknownCommand(text: string): string | undefined {
+  const [, name] = /^\/([a-z][a-z0-9_-]*)(?:\s|$)/i.exec(text) ?? [];
+  if (name === undefined || findCommand(name) !== undefined) return undefined;
+  return `There is no command /${name}. Send it again to send it as a message.`;
 }
 
 /** Returns the commands that begin with the text. One with exactly this name comes first. */

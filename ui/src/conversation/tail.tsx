@@ -97,15 +97,19 @@ function useLives({ thread, live: { list } }: SessionReader) {
   return Map.groupBy(shown, ({ runId }) => runId);
 }
 
-function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
+function Failure({ row, thread: { runs, messages } }: { row: Now["session"]; thread: Thread }) {
   const { key: sessionKey, agentId, failure, spawnedBy } = row;
   if (failure === undefined) return null;
   const { runId, code, retriable } = failure;
   const mayRetry = retriable && may("operator.write") && has("runs.retry");
+  const { totalTokens = 0 } = runs[runId]?.usage ?? {};
+  const hasWritten = messages.some(
+    (one) => one.runId === runId && one.role === "assistant" && storedText(one, "text") !== "",
+  );
   return (
     <li class="stack entry-failure card">
       <strong>{causeOf(code)}</strong>
-      <p>{consequenceOf(run?.usage && run.usage.totalTokens > 0, mayRetry)}</p>
+      <p>{consequenceOf(totalTokens > 0 || hasWritten, mayRetry)}</p>
       {!retriable && spawnedBy !== undefined && (
         <p>The session that asked was told: to repeat the job, ask there.</p>
       )}
@@ -130,7 +134,7 @@ export function Tail({ reader }: { reader: SessionReader }) {
   const thread = reader.thread.value;
   const active = useLives(reader);
   if (thread === undefined) return null;
-  const { now, runs, sessionKey } = thread;
+  const { now, sessionKey } = thread;
   const last = thread.messages.at(-1);
   const [runId, run] = currentRun(thread) ?? [];
   const requests = permissionsOf(sessionKey);
@@ -149,7 +153,7 @@ export function Tail({ reader }: { reader: SessionReader }) {
       {requests.length === 0 && run !== undefined && (active.size === 0 || run.hold !== undefined) && (
         <Working run={run} retry={retry?.runId === runId ? retry?.words : undefined} />
       )}
-      {now !== undefined && <Failure row={now.session} run={runs[now.session.failure?.runId ?? ""]} />}
+      {now !== undefined && <Failure row={now.session} thread={thread} />}
       {now?.queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}

@@ -10,7 +10,7 @@ import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { type AgentList, agentNameIn, faceIn, markOf as faceMark, withAgentName } from "../agents/face.ts";
 import { deedsForAll, type Entry, entriesOf, namesIn } from "../inbox/causes.ts";
-import { CALM, DEED_WORDS, FAILED_ABOUT, markOf, SHOWN, styleOf, toneOf } from "../inbox/marks.ts";
+import { CALM, DEED_WORDS, FAILED_ABOUT, markOf, SHOWN, styleOf, summaryOf, toneOf } from "../inbox/marks.ts";
 import { storedSnoozes } from "../inbox/stored-snoozes.ts";
 import { age, failureWords } from "../parts/format.ts";
 import { factsOf, ROW_HEIGHT } from "../sessions/facts.ts";
@@ -100,7 +100,8 @@ const itemName = ({ sessionKey, label, title = "" }: AttentionItem): string =>
 
 function entryRow({ items }: Entry, now: number): HTMLElement {
   const [item] = items;
-  const { sessionKey, agentId = "", summary, since, actions } = item;
+  const { sessionKey, agentId = "", since, actions } = item;
+  const summary = summaryOf(item);
   const isOne = items.length === 1;
   const name = isOne ? itemName(item) : summary;
   const below = isOne ? summary : namesIn(items.map(itemName));

@@ -1,6 +1,7 @@
 // Puts failures of one cause together, so that they are one row of the inbox. Pure.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { summaryOf } from "./marks.ts";
 
 /** Number of failures of one cause that become one row. */
 const TOGETHER_MIN = 3;
@@ -14,8 +15,9 @@ export interface Entry {
 }
 
 /** Returns the cause of a failure that can be retried. Numbers in its text differ from case to case. */
-function causeOf({ id, kind, code = "", summary, actions }: AttentionItem): string {
-  return actions.includes("retry") ? `${kind} ${code} ${summary.replace(/\d+/g, "0")}` : id;
+function causeOf(item: AttentionItem): string {
+  const { id, kind, code = "", actions } = item;
+  return actions.includes("retry") ? `${kind} ${code} ${summaryOf(item).replace(/\d+/g, "0")}` : id;
 }
 
 /** Returns the rows of a group. Failures of one cause stand in the place of the newest of them. */

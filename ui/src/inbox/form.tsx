@@ -57,7 +57,11 @@ export function contentOf(fields: readonly FormField[], entries: Entries): Recor
   return Object.fromEntries(content) as Record<string, unknown>;
 }
 
-const MODES = { number: "decimal", integer: "numeric" } as const;
+/** The keyboard for a number, and the entries that a setting may have. */
+const NUMBERS = {
+  number: { inputMode: "decimal", pattern: "\\s*(-?\\d*\\.?\\d+|none)\\s*", title: "A number, or none" },
+  integer: { inputMode: "numeric", pattern: "\\s*(-?\\d+|none)\\s*", title: "A whole number, or none" },
+} as const;
 const EXAMPLES = {
   email: "",
   uri: "https://…",
@@ -115,11 +119,14 @@ function Control(props: { field: Field; entry: string; onChange: (entry: string)
   if (lines !== undefined) return <textarea rows={lines} dir="auto" {...attributes} />;
   // The types allow a list only for some types of input.
   const kind: object = secret ? { type: "password" } : { list: suggestions && list };
+  const { inputMode, ...rule } =
+    type === "number" || type === "integer" ? NUMBERS[type] : ({ inputMode: "text" } as const);
   return (
     <>
       <input
-        inputMode={type === "number" || type === "integer" ? MODES[type] : "text"}
+        inputMode={inputMode}
         {...kind}
+        {...(setting ? rule : {})}
         autocomplete={setting || secret ? "off" : undefined}
         spellcheck={false}
         {...attributes}

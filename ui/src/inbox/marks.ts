@@ -2,6 +2,7 @@
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { outcomeWord } from "../parts/words.ts";
+import { describeFailure } from "../setup/failed-run.ts";
 import { TONES, type Tone } from "../styles/tones.ts";
 
 /** Maximum number of rows that each group shows before the reader asks for more. */
@@ -22,6 +23,9 @@ export const DEED_WORDS: Readonly<Record<AttentionItem["actions"][number], strin
   dismiss: "Dismiss",
   stop: "Stop",
 };
+
+/** Returns the text of an item: of a failure whose cause is known, the cause in words. */
+export const summaryOf = ({ code, summary }: AttentionItem): string => describeFailure(code, summary);
 
 export function toneOf({ kind, state, hold }: AttentionItem): Tone {
   if (hold === "held") return "warn";

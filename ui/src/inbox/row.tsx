@@ -6,15 +6,18 @@ import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
+import { tick } from "../clock.ts";
 import { Button } from "../parts/button.tsx";
+import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Lines, Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
+import { mendsAll } from "../setup/failed-run.ts";
 import { busy } from "./actions.ts";
 import { deedsForAll, type Entry, namesIn } from "./causes.ts";
-import { DEED_WORDS, markOf, styleOf, toneOf } from "./marks.ts";
+import { DEED_WORDS, markOf, styleOf, summaryOf, toneOf } from "./marks.ts";
 import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Box, type InboxUse } from "./triage.tsx";
@@ -24,7 +27,8 @@ const Leaving = lazy(async () => (await import("../labels/chips.tsx")).Leaving);
 const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
 
 function Waits({ item }: { item: AttentionItem }) {
-  const { kind, sessionKey = "", waitingFor = [], waitingForCount = 0 } = item;
+  const { kind, sessionKey = "", waitingFor = [], waitingForCount = 0, expiresAt } = item;
+  if (expiresAt !== undefined) return <span class="soft small">denied in {age(tick.value, expiresAt)}</span>;
   const [first] = waitingFor;
   const asked = kind === "run" ? permissionsOf(sessionKey) : [];
   if (asked.length > 0) return <span class="tone-waiting toned">{awaitedPermission(asked)}</span>;
@@ -54,8 +58,9 @@ function Attempts({ item }: { item: AttentionItem }) {
 }
 
 /** Shows the text of an item on one line. Of a permission request, shows all of it, and who asks. */
-function Summary({ item: { kind, agentId = "", summary, title, labels } }: { item: AttentionItem }) {
-  if (kind !== "permission") return <Name text={summary} />;
+function Summary({ item }: { item: AttentionItem }) {
+  const { kind, agentId = "", summary, title, labels } = item;
+  if (kind !== "permission") return <Name text={summaryOf(item)} title={summary} />;
   return (
     <>
       <Name text={agentName(agentId)} /> {wantsTo(title)}{" "}
@@ -72,7 +77,8 @@ function Summary({ item: { kind, agentId = "", summary, title, labels } }: { ite
 export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boolean; use: InboxUse }) {
   const { id, items } = entry;
   const [item] = items;
-  const { sessionKey = "", agentId = "", summary, kind, code } = item;
+  const { sessionKey = "", agentId = "", kind, code } = item;
+  const summary = summaryOf(item);
   const isOne = items.length === 1;
   const [unfolded, setUnfolded] = useState(false);
   const open = isOne ? use.open === id : unfolded;
@@ -117,7 +123,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
         </p>
         <Time class="number soft small" at={item.since} as="age" />
         <div class="row inbox-actions">
-          {isOne && code !== undefined && actions.includes("retry") && (
+          {code !== undefined && actions.includes("retry") && (isOne || mendsAll(code)) && (
             <Fix code={code} agentId={agentId} sessionKey={sessionKey} />
           )}
           {actions.map((action) => {

@@ -106,7 +106,7 @@ export function Form(props: {
       .finally(() => setBusy(false));
   };
   return (
-    <form class={name} onSubmit={submit}>
+    <form class={name} onSubmit={submit} onInput={() => setProblem(undefined)}>
       {children}
       <Actions problem={problem} onClose={onClose}>
         <button type="submit" class="primary" disabled={busy || disabled}>

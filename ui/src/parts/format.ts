@@ -1,5 +1,7 @@
 // Formats values for the page: ages, durations, tokens, money, sizes, times.
 
+import { describeFailure } from "../setup/failed-run.ts";
+
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
@@ -29,7 +31,7 @@ export function failureWords(
   { endedAt, code, reason = code }: { endedAt: number; code: string; reason?: string | undefined },
   nowMs: number,
 ): string {
-  return `failed ${ago(endedAt, nowMs)}: ${reason}`;
+  return `failed ${ago(endedAt, nowMs)}: ${describeFailure(code, reason)}`;
 }
 
 function twoDigits(count: number): string {

@@ -8,7 +8,7 @@ import { Button } from "../parts/button.tsx";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { complain, say } from "../parts/notices.tsx";
-import { useNews, useReading } from "../parts/reading.ts";
+import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { change, literal } from "./change.ts";
 
@@ -81,8 +81,6 @@ function ProviderStep({ onDone, onClose }: { onDone: (saved: Saved) => void; onC
 function ModelStep(props: { provider: string; onUsed: () => void; onBack: () => void; onClose: () => void }) {
   const { provider, onUsed, onBack, onClose } = props;
   const read = useReading("models", () => ask("models.list"));
-  // The gateway applies the file a moment after it was saved.
-  useNews("config", read.again);
   const [picked, setPicked] = useState("");
   const models = (read.value?.models ?? []).filter((one) => one.provider === provider);
   const id = picked || (models[0]?.id ?? "");
@@ -105,7 +103,7 @@ function ModelStep(props: { provider: string; onUsed: () => void; onBack: () => 
           disabled={id === ""}
         />
       </label>
-      {id === "" && <Awaited problem={read.problem} again={read.again} words="The gateway reads the file…" />}
+      {id === "" && <Awaited {...read} />}
       <p class="soft">The test asks the model for one word. It costs a few tokens.</p>
       <Button text="Change the provider or the key" class="quiet at-start" onClick={onBack} />
     </Form>

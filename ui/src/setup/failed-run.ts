@@ -3,7 +3,7 @@
 const CAUSES: Readonly<Record<string, string>> = {
   model_unauthorized: "The provider of the model refused the key.",
   invalid_model: "The model is not there.",
-  budget_used: "The agent has used its budget of today.",
+  budget_used: "The agent has used today's budget.",
   chain_limit: "This conversation between sessions has reached a limit.",
   answer_too_large: "The answer was longer than the agent's limit.",
   run_timeout: "The run took longer than its limit.",
@@ -18,7 +18,14 @@ export const FIX_WORDS: Readonly<Record<string, string>> = {
   chain_limit: "Change the limits",
 };
 
-export const causeOf = (code: string): string => CAUSES[code] ?? "The run failed.";
+/** Returns the cause of a failure in words, or else the `reason` that the gateway gives. */
+export const describeFailure = (code: string | undefined, reason: string): string =>
+  CAUSES[code ?? ""] ?? reason;
+
+export const causeOf = (code: string): string => describeFailure(code, "The run failed.");
+
+/** Whether the form mends all failures of this kind together. */
+export const mendsAll = (code: string): boolean => code === "model_unauthorized" || code === "chain_limit";
 
 const KEPT = "The message is kept.";
 

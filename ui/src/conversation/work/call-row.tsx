@@ -44,6 +44,7 @@ function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { code, exitCode } = result.isError || isCommand ? fieldsOf(parsed(resultText(result))) : {};
   // A kill ended the process during the call.
   if (result.isError && code === "outcome_unknown") return <State state="aborted" text="outcome unknown" />;
+  if (result.isError && code === "approval_denied") return <State state="aborted" text="not approved" />;
   if (result.isError) return <State state="failed" />;
   if (typeof exitCode === "number" && exitCode !== 0)
     return <State state="aborted" text={`exit code ${exitCode}`} />;

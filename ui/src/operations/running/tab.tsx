@@ -89,7 +89,7 @@ export function RunsTab() {
           {stoppable.length === 0 ? (
             <p class="soft">Your token lets you see these runs but not stop them.</p>
           ) : (
-            <div class="bar box card runs-chosen">
+            <div class={`bar runs-chosen ${progress === undefined && chosen.length === 0 ? "" : "box card"}`}>
               <span role="status">{progress}</span>
               {progress === undefined && chosen.length === 0 && (
                 <span class="soft">

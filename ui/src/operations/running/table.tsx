@@ -4,6 +4,7 @@ import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
+import { awaitedPermission, permissionsOf } from "../../inbox/model.ts";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
@@ -119,11 +120,13 @@ export function RunsTable(props: TableProps) {
         {
           title: "State",
           sort: "state",
-          cell: ({ hold, state, since, acceptedAt }) => {
+          cell: ({ sessionKey, hold, state, since, acceptedAt }) => {
+            const asked = permissionsOf(sessionKey);
+            const words = asked.length > 0 ? awaitedPermission(asked) : state;
             const isAge = age(since, tick.value) === age(acceptedAt, tick.value);
             return (
               <>
-                <State state={hold === "held" ? "held" : state} />
+                <State {...(hold === "held" ? { state: hold } : { state, text: words })} />
                 <Time class={`runs-since small soft${isAge ? " runs-narrow" : ""}`} at={since} as="age" />
               </>
             );

@@ -139,7 +139,7 @@ async function settle(
     );
     return begins ? ok(undefined) : LOST;
   }
-  // The request of a call stays until the run ends, so that a resumed run finds the denial.
+  // The request of a call stays at least until the run ends, so that a resumed run finds the denial.
   if (callId === undefined) await engine.commit((unit) => closePermission(unit, question));
   const late = `nobody approved the command within ${settings.tools.exec.askSeconds} seconds`;
   return refuseCommand(by === "" ? late : "denied by the owner");

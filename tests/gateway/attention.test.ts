@@ -144,7 +144,9 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       play: async (handle) => {
         if (handle.run.input.text !== "deploy") return "Fine.";
         await askIn({ engine: house.engine }, handle, { title: "deploy --now", askMs: 20 });
-        return "I could not deploy.";
+        if (handle.run.sessionKey === MAIN) return "I could not deploy.";
+        await askIn({ engine: house.engine }, handle, { title: "deploy --later", askMs: 20 });
+        return "I could not deploy either.";
       },
     });
     const client = await house.client();
@@ -155,13 +157,31 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(short({ needs_you })).toEqual({
       needs_you: [MAIN, RESEARCH].map((key) => `unanswered ${key}: answer dismiss`),
     });
-    const summary = "Nobody answered in time, so it was not done: deploy --now";
-    expect(needs_you.map((one) => one.summary)).toEqual([summary, summary]);
+    const summary = "Nobody answered in time, so it was not done: deploy";
+    expect(needs_you.map((one) => one.summary).sort()).toEqual([`${summary} --later`, `${summary} --now`]);
     expect(done).toBeUndefined();
     await client.request("runs.dismiss", { runId: first });
     await say(house, RESEARCH, "leave it");
     await quiet(house);
     expect(short(await listed(client))).toEqual({ done: [MAIN, RESEARCH].map((key) => `run ${key}: `) });
+  });
+
+  test("a request that nobody answered needs nobody once a person has answered a later one of its run", async () => {
+    const house: House = await open({
+      play: async (handle) => {
+        await askIn({ engine: house.engine }, handle, { title: "deploy", askMs: 20 });
+        return askIn({ engine: house.engine }, handle, { title: "deploy again" });
+      },
+    });
+    const client = await house.client();
+    await say(house, MAIN, "deploy");
+    const [asked] = await until(async () => {
+      const { permissions } = await client.request("permissions.list", {});
+      return permissions[0]?.title === "deploy again" && permissions;
+    });
+    await client.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
+    await quiet(house);
+    expect(short(await listed(client))).toEqual({ done: [`run ${MAIN}: `] });
   });
 
   test("a summary shows no marks of Markdown, and hides a secret that contains them", async () => {

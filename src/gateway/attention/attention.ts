@@ -97,7 +97,10 @@ async function turnsOf(
     db,
     ended.map(({ sessionKey }) => sessionKey),
   );
-  const late = await unansweredRequests(db);
+  const late = await unansweredRequests(
+    db,
+    ended.map(({ runId }) => runId),
+  );
   const all = ended.map((turn): Ended => {
     const jobs = (busy.get(turn.sessionKey) ?? []).filter(covers.list);
     const unanswered = late.get(turn.runId);

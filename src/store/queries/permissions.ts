@@ -17,7 +17,7 @@ import type {
 } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
 import { type RecordOf, recordsOf } from "../records.ts";
-import { changesRows, type Db, type Tx } from "../sql.ts";
+import { changesRows, type Db, isAmong, type Tx } from "../sql.ts";
 
 /** A stored request. Unlike in a `PermissionQuestion`, its texts are as the agent wrote them. */
 type StoredRequest = RecordOf<
@@ -165,10 +165,19 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
   return (await REQUESTS.all(requests)).map(toQuestion);
 }
 
-/** Returns the subjects of the requests that nobody answered in time, by the run. */
-export async function unansweredRequests(db: Db): Promise<ReadonlyMap<string, string>> {
-  const requests = await REQUESTS.all(REQUESTS.rows(db, { decidedBy: BY_NOBODY }).orderBy("asked_at"));
-  return new Map(requests.map(({ runId, title }) => [runId, visibleText(title)]));
+/** Returns the subject of the last request of each run that nobody answered in time. */
+export async function unansweredRequests(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const requests = await db
+    .selectFrom("permissions")
+    .select(["run_id", "title"])
+    .where(isAmong(db, "run_id", runIds))
+    .where("decided_by", "=", BY_NOBODY)
+    .orderBy("asked_at")
+    .execute();
+  return new Map(requests.map(({ run_id, title }) => [run_id, visibleText(title)]));
 }
 
 /** Returns the prompt of a request to a model. */
@@ -177,16 +186,26 @@ export async function findPrompt(db: Db, id: string): Promise<ServerPrompt | und
   return kind === SAMPLING ? (objectOf(jsonOf(digest)) as ServerPrompt | undefined) : undefined;
 }
 
-/** Stores the decision about a request. Returns false if the request was already decided or deleted. */
-export function decidePermission(
+/**
+ * Stores the decision about a request. Returns false if the request was already decided or deleted. Who
+ * decides about a request of a run also knows of its earlier ones that nobody answered.
+ */
+export async function decidePermission(
   tx: Tx,
   id: string,
   { decision, scope, by, content, atMs }: PermissionAnswered & { atMs: number },
 ): Promise<boolean> {
   const answer = optional({ digest: content && JSON.stringify(content) });
   const columns = REQUESTS.columns({ decision, scope, decidedAt: atMs, decidedBy: by, ...answer });
-  const request = tx.updateTable("permissions").where("id", "=", id).where("decision", "is", null);
-  return changesRows(tx, request.set(columns));
+  const requests = tx.updateTable("permissions");
+  await requests
+    .set({ decided_by: by })
+    .where("decided_by", "=", BY_NOBODY)
+    .where("run_id", "in", (eb) =>
+      eb.selectFrom("permissions as p").select("p.run_id").where("p.id", "=", id),
+    )
+    .execute();
+  return changesRows(tx, requests.where("id", "=", id).where("decision", "is", null).set(columns));
 }
 
 /** Returns the decision about a request. Undefined: there is no decision yet. `gone`: the row was deleted. */

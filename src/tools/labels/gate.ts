@@ -134,7 +134,7 @@ async function settle(
       by: by || NOBODY,
     } as const;
     await note(unit, asked, mark);
-    // The request of a call stays until the run ends, so that a resumed run finds the denial.
+    // The request of a call stays at least until the run ends, so that a resumed run finds the denial.
     return isAllowed || ctx.agent.runtime !== undefined || call.callId === ""
       ? closePermission(unit, question)
       : true;

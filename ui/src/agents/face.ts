@@ -1,7 +1,7 @@
 // The face of an agent: its name, and the colour and letters of the mark beside it. Pure.
-// AF1: colour and letters follow from the id and the name, so they are the same everywhere and stay the same.
-//      If an earlier agent has the colour, the next free one replaces it. The settings `color` and `icon`
-//      replace both.
+// AF1: colour and letters follow from the id and the name. If an earlier agent has the colour, the next free
+//      one replaces it, so the colour can change with the agents. The settings `color` and `icon` replace
+//      both.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { AGENT_COLORS } from "../../../src/core/shapes/settings/settings.ts";

@@ -79,7 +79,7 @@ function Today({ agent }: { agent: AgentDetails }) {
   const words = states.map((state) => `${work?.[state]} ${state}`).join(", ");
   const failed = today?.failed ?? 0;
   return (
-    <p class="line agent-today soft">
+    <p class="line soft">
       {work !== undefined && <State state={states[0] ?? "idle"} text={words || "idle"} />}
       {budgetUse(agent).map(({ words, isSpent }) => (
         <span key={words} class={isSpent ? "tone-bad toned" : ""}>

@@ -26,9 +26,6 @@ import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
-/** Height of the field in a browser that does not fit it to its text. */
-const ROWS_MAX = 12;
-
 /** Returns true on a touch device, where the Enter key must add a line instead of sending. */
 function isTouch(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
@@ -77,12 +74,11 @@ function useSending(thread: Thread, onSent: () => void) {
   const text = draftOf(sessionKey);
   const pictures = picturesOf(sessionKey);
   const [sending, setSending] = useState(false);
-  const [problem, setProblem] = useState<string>();
-  const fail = (error: unknown): void => setProblem(wordsOf(error));
-  const write = (value: string): void => {
-    setProblem(undefined);
-    keepDraft(sessionKey, value);
-  };
+  const [refusal, setRefusal] = useState<{ of: string; words: string }>();
+  const problem = refusal?.of === text ? refusal.words : undefined;
+  const refuse = (words: string): void => setRefusal({ of: text, words });
+  const fail = (error: unknown): void => refuse(wordsOf(error));
+  const write = (value: string): void => keepDraft(sessionKey, value);
   const clear = (): void => {
     write("");
     // Keep only the pictures that were added while the message was being sent.
@@ -99,9 +95,9 @@ function useSending(thread: Thread, onSent: () => void) {
   }, [hasArrived, sending]);
   const send = async (steer = false): Promise<void> => {
     if (!canSend) return;
-    if (unknown !== undefined && problem !== unknown) return setProblem(unknown);
+    if (unknown !== undefined && problem !== unknown) return refuse(unknown);
     setSending(true);
-    setProblem(undefined);
+    setRefusal(undefined);
     try {
       const attachments = pictures.map(({ mimeType, content }) => ({ mimeType, content }));
       await ask("chat.send", {
@@ -123,7 +119,7 @@ function useSending(thread: Thread, onSent: () => void) {
     setSending(false);
   };
   const add = (files: readonly File[]): void => {
-    setProblem(undefined);
+    setRefusal(undefined);
     addPictures(sessionKey, files).catch(fail);
   };
   return { text, write, send, sending, problem, canSend, add };
@@ -244,6 +240,12 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
   const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
+    const element = field.current;
+    if (element === null || CSS.supports("field-sizing", "content")) return;
+    element.style.height = "auto";
+    element.style.height = `${element.scrollHeight}px`;
+  }, [text]);
+  useEffect(() => {
     if (focusedComposer.value !== sessionKey) return;
     focusedComposer.value = undefined;
     field.current?.focus();
@@ -267,7 +269,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
       {commands.menu}
       <textarea
         ref={field}
-        rows={Math.min(text.split("\n").length, ROWS_MAX)}
+        rows={1}
         dir="auto"
         aria-label="Message"
         {...commands.field}

@@ -100,7 +100,7 @@ function Body({ reader, thread }: { reader: SessionReader; thread: Thread }) {
       <div class="conversation">
         <Header key={sessionKey} thread={thread} />
         {fate.value !== undefined && (
-          <p class="banner fate" role="status">
+          <p class="banner" role="status">
             {FATES[fate.value]}
           </p>
         )}

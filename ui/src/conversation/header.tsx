@@ -8,7 +8,7 @@ import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, listSessions, may } from "../gateway.ts";
 import { OutsideChip } from "../labels/chip.tsx";
 import { Button } from "../parts/button.tsx";
-import { Dialog, DialogButton } from "../parts/dialog.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { exactMoney, money, tokens } from "../parts/format.ts";
@@ -76,7 +76,7 @@ function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClose: () =
 }
 
 export function Header({ thread }: { thread: Thread }) {
-  const [dialog, setDialog] = useState<"earlier" | "failed">();
+  const [dialog, setDialog] = useState<"settings" | "earlier" | "failed">();
   const close = (): void => setDialog(undefined);
   const { sessionKey } = thread;
   const at = route.value;
@@ -143,11 +143,7 @@ export function Header({ thread }: { thread: Thread }) {
         />
       )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
-        <DialogButton
-          text="Settings"
-          data-act="Settings of the session"
-          dialog={(onClose) => <Settings row={row} onClose={onClose} />}
-        />
+        <Button text="Settings" data-act="Settings of the session" onClick={() => setDialog("settings")} />
       )}
       {(dialog === "earlier" || earlier !== undefined) && row !== undefined && (
         <Earlier
@@ -160,6 +156,7 @@ export function Header({ thread }: { thread: Thread }) {
         />
       )}
       {dialog === "failed" && <FailedJobs sessionKey={sessionKey} onClose={close} />}
+      {dialog === "settings" && row !== undefined && <Settings row={row} onClose={close} />}
     </header>
   );
 }

@@ -111,7 +111,7 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
   return make("li", `inbox-row ${isOne ? "" : "inbox-bundle "}tone-${toneOf(item)}`, [
     make("div", "inbox-head", [
       make("span", "row inbox-mark", [make("span", "chip", [markOf(item)])]),
-      make("p", "line inbox-name", [
+      make("p", "line", [
         isOne && mark(agentId),
         isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : drawName(name),
         !isOne && make("span", "soft", [`×${items.length}`]),
@@ -132,7 +132,7 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
     .map((entry) => entryRow(entry, now));
   return (
     (count > 0 || group === "needs_you") &&
-    make("section", `stack inbox-group inbox-${group}`, [
+    make("section", `stack inbox-${group}`, [
       make("div", "row inbox-title", [
         make("h2", "row", [
           `${GROUP_TITLES[group]} `,

@@ -64,10 +64,12 @@ export function StepActions({ step, value }: { step: FlowStep; value: PayloadOf<
   const isSingle = step.members === undefined;
   const key = homeOf(step);
   const isGone = parties.some((one) => one.key === key && one.gone === true);
+  const opens = isSingle && key !== undefined && key !== NOT_VISIBLE && !isGone ? key : undefined;
   const actions = [...listActions(step), ...(isSingle ? forking(step) : [])];
   const pages = isReplayable(step) ? pagesAbout(chain).filter(({ stepName }) => stepName) : [];
+  if (actions.length === 0 && pages.length === 0 && opens === undefined) return null;
   return (
-    <div class="bar step-actions">
+    <div class="bar">
       {actions.map((action) => (
         <ActionButton key={`${step.id} ${action.label}`} action={action} onOpen={onOpen} data-act="" />
       ))}
@@ -77,9 +79,7 @@ export function StepActions({ step, value }: { step: FlowStep; value: PayloadOf<
           {stepName}
         </a>
       ))}
-      {isSingle && key !== undefined && key !== NOT_VISIBLE && !isGone && (
-        <a href={hrefOf({ view: "sessions", key })}>Open session</a>
-      )}
+      {opens !== undefined && <a href={hrefOf({ view: "sessions", key: opens })}>Open session</a>}
     </div>
   );
 }

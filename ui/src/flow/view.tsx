@@ -137,7 +137,13 @@ export function FlowView() {
               title="Show all chains"
               onClick={() => pick(undefined)}
             >
-              <Name text={[wanted.from, wanted.to ?? []].flat().map(nameOf).join(" → ")} />
+              <Name text={nameOf(wanted.from)} />
+              {wanted.to !== undefined && (
+                <>
+                  {" → "}
+                  <Name text={nameOf(wanted.to)} />
+                </>
+              )}
               {" ×"}
             </button>
           )}

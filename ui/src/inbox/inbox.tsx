@@ -39,7 +39,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
   const older = rows.count - items.length;
   if (count === 0 && !triages) return null;
   return (
-    <section class={`stack inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
+    <section class={`stack inbox-${group}`} aria-labelledby={`inbox-${group}`}>
       <div class="row inbox-title">
         <h2 id={`inbox-${group}`} class="row">
           {GROUP_TITLES[group]}{" "}

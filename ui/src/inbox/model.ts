@@ -34,10 +34,10 @@ export function permissionsOf(sessionKey: string): readonly AttentionItem[] {
   return needsBySession.value.get(sessionKey)?.filter(({ kind }) => kind === "permission") ?? [];
 }
 
-/** Returns what an idle session needs from a person, apart from a look at its failure: `question`. */
-export function needOf(sessionKey: string): string | undefined {
+/** Returns the kind of item for which an idle session needs a person, apart from a look at its failure. */
+export function needOf(sessionKey: string): AttentionItem["kind"] | undefined {
   const items = needsBySession.value.get(sessionKey) ?? [];
-  return items.find(({ kind }) => kind === "question" || kind === "unanswered")?.kind;
+  return items.find((one) => (one.kind === "question" || one.kind === "unanswered") && !isSnoozed(one))?.kind;
 }
 
 export function awaitedPermission([item]: readonly AttentionItem[]): string {

@@ -108,7 +108,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
           {triages && <Box items={items} name={name} use={use} />}
           <span class="chip">{markOf(item)}</span>
         </span>
-        <p class="line inbox-name">
+        <p class="line">
           {isOne && <AgentMark id={agentId} />}
           {isOne && sessionKey !== "" ? (
             <a class="inbox-link" data-row={id} href={hrefOf({ view: "sessions", key: sessionKey })}>

@@ -19,7 +19,7 @@ export function RightsTab({ about = "" }: { about: string | undefined }) {
       {may("operator.admin") && has("access.explain") && (
         <Access viewer={viewer} target={target} onChoose={choose} />
       )}
-      <SessionTools sessionKey={viewer} onChoose={(key) => choose(key, target)} />
+      <SessionTools key={viewer} sessionKey={viewer} onChoose={(key) => choose(key, target)} />
     </>
   );
 }

@@ -46,7 +46,11 @@ export function Fold(props: {
   const [chosen, setChosen] = useState<boolean>();
   const open = chosen ?? isOpen;
   return (
-    <details class={name} open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
+    <details
+      class={name}
+      open={open}
+      onToggle={({ currentTarget }) => currentTarget.open !== open && setChosen(currentTarget.open)}
+    >
       <summary class={lineClass}>{line}</summary>
       {open && inside()}
     </details>

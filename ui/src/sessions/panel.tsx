@@ -140,7 +140,7 @@ function VirtualList({ box, lines, draw, ...attributes }: VirtualListProps) {
   const look = (element: HTMLElement): void =>
     setSight({ top: element.scrollTop, height: element.clientHeight });
   useSize(box, look);
-  const first = Math.max(0, Math.floor(sight.top / ROW_HEIGHT) - MARGIN_ROWS);
+  const first = Math.max(0, Math.min(Math.floor(sight.top / ROW_HEIGHT), lines.length) - MARGIN_ROWS);
   const end = Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + MARGIN_ROWS;
   return (
     <div ref={box} onScroll={(event) => look(event.currentTarget)} {...attributes}>

@@ -102,7 +102,7 @@ function RowOf({ row, at, count, scale, found, focusable, chosen }: RowProps) {
   const hasMore = children.length > 0;
   // A closed row stands for those below it, too.
   const { used, cost } = open ? { used: bar.tokens ?? 0, cost: bar.cost ?? 0 } : totalOf(bar);
-  const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
+  const words = safeLine(barWords({ ...bar, tokens: used, cost }, scale.span.from, scale.nowMs));
   // If a run is closed, its own bar shows its calls and waits.
   const inside = open || bar.kind !== "run" ? [] : children.filter(({ kind }) => kind !== "run");
   return (

@@ -1,7 +1,7 @@
 // The dialogs that create, narrow and revoke an access token. A new token is shown only once, so only a
 // button closes its dialog: the reader must not lose the token by Escape or a click outside.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
 import { SCOPES } from "../../../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
@@ -11,7 +11,7 @@ import { type Field, SchemaForm, type Texts } from "../../inbox/form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Name } from "../../parts/name.tsx";
-import { say } from "../../parts/notices.tsx";
+import { complain, say } from "../../parts/notices.tsx";
 import type { DialogProps } from "../resource-list.tsx";
 import { Sessions } from "./sessions.tsx";
 import { highest, patternsIn, scopeOptions } from "./words.ts";
@@ -76,10 +76,21 @@ export function NewToken({ onClose, onDone }: DialogProps) {
   const most = SCOPES.find((one) => may(one)) ?? "operator.read";
   const [sessions, setSessions] = useState("");
   const [made, setMade] = useState<Made>();
+  const isOpen = useRef(true);
+  useEffect(
+    () => () => {
+      isOpen.current = false;
+    },
+    [],
+  );
   const create = async ({ name = "", scope, days }: Texts): Promise<void> => {
     const wanted = { name: name.trim(), days: Number(days), ...readRights(scope, sessions) };
-    setMade(await ask("tokens.create", wanted));
+    const answer = await ask("tokens.create", wanted);
+    setMade(answer);
     onDone();
+    // The dialog was closed meanwhile, so nobody has seen the token.
+    if (!isOpen.current)
+      complain(`The token ${answer.entry.name} was created after its dialog was closed: revoke it.`);
   };
   if (made !== undefined) return <Shown made={made} onClose={onClose} />;
   return (

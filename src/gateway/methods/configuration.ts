@@ -95,7 +95,7 @@ async function save(
   const { log, redactor } = ctx.deps.world;
   if (saved.value.saved) {
     log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
-    // Whatever the caller reads next has the new settings.
+    // So the next request of the caller reads the new settings.
     ctx.deps.applyConfig?.();
   }
   // The diff has hidden secrets, as in the answer of `config.get`, so that a client can send them back.

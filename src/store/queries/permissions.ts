@@ -187,8 +187,8 @@ export async function findPrompt(db: Db, id: string): Promise<ServerPrompt | und
 }
 
 /**
- * Stores the decision about a request. Returns false if the request was already decided or deleted. Who
- * decides about a request of a run also knows of its earlier ones that nobody answered.
+ * Stores the decision about a request. Returns false if the request was already decided or deleted. A
+ * person who decides also knows of the earlier requests of the run that nobody answered.
  */
 export async function decidePermission(
   tx: Tx,

@@ -78,7 +78,7 @@ describe.each([
     expect(await house.store.db.selectFrom("permissions").selectAll().execute()).toEqual([]);
   });
 
-  test("PD1: a stopped run and an expired request count as denied; only the expired one leaves a row, which nobody can answer", async () => {
+  test("PD1: a stopped run and an expired request count as denied, and only the expired one leaves a row", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const house = await openAsking({ disk: await ground.open(world), world });

@@ -26,7 +26,7 @@ test("a run keeps its settings, and the next run has the new ones", async () => 
   expect(house.told[0]).toEqual({ ok: true, changed: ["agents.defaults.model"], restart: [] });
 });
 
-test("whoever saves the file reads the new settings with the next request", async () => {
+test("a client that saves the file reads the new settings with the next request", async () => {
   const { client } = await openFollowing(() => "unused");
   const modelOf = async () => (await client.request("agents.list", {})).agents[0]?.model;
   for (const model of ["local/two", "local/one", "local/two"]) {

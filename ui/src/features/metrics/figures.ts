@@ -94,7 +94,7 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
     case "bytes":
       return size(value);
     case "usd_per_hour":
-      // What the last minute has cost, not what an hour of such minutes would.
+      // An hour of such minutes is a guess.
       return `${exactMoney(value / 60)}/min`;
     case "per_minute":
       return `${plain(value)}/min`;

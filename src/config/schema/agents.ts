@@ -177,7 +177,7 @@ const overridable = {
 
 export const toolFilter = {
   allow: texts("Names of tools, `*` as a wildcard. An empty list means every tool.", { default: [] }),
-  deny: texts("Names of tools, `*` as a wildcard. A tool in deny is denied even if allow has it.", {
+  deny: texts("Names of tools, `*` as a wildcard. These are denied even if they are allowed.", {
     default: [],
   }),
 };

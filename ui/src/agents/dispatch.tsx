@@ -61,7 +61,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
     ...{ label: "Agents", class: "palette", options },
     draw: ({ id }) => (
       <>
-        <span class="bar">
+        <span class="row">
           <Agent id={id} />
         </span>
         <Name as="span" class="soft" text={`@${id}`} />

@@ -51,7 +51,7 @@ test.each([
   ],
   ["call grep", '{"pattern":"a"} -> one -> two', "pattern: a\n→ one -> two"],
   ["call odd", '{"pattern":"} -> "} -> none', '{"pattern":"}\n→ "} -> none'],
-  ["end", '{"state":"ok"}', "state: ok"],
+  ["end", '{"state":"ok"}', "done"],
   ["message", '{"state":"ok"}', '{"state":"ok"}'],
 ])("a step of the kind %s is shown in words", (step, text, words) => {
   expect(stepWords(step, text)).toBe(words);

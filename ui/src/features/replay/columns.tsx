@@ -7,8 +7,8 @@ import type { ChainComparison } from "../../../../src/features/replay/contract.t
 import { LabelChip } from "../../labels/chips.tsx";
 import { counted, duration, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
+import { sessionName } from "../../parts/names.ts";
 import { joinWords } from "../../parts/words.ts";
-import { shortKey } from "../../sessions/own-name.ts";
 import { partsOf, stepWords } from "./text-diff.ts";
 
 const ROWS_MAX = 500;
@@ -66,7 +66,7 @@ export function LabelDifferences(props: {
       <h3 id="label-differences">Labels that differ</h3>
       <ul class="stack" aria-labelledby="label-differences">
         {labels.map(({ side, label, source, sessions }) => {
-          const keys = sessions.map((key) => shortKey(key)).join(", ");
+          const keys = sessions.map((key) => sessionName({ key })).join(", ");
           return (
             <li key={`${side} ${label} ${source}`} class="bar">
               <LabelChip label={label} source={source} />
@@ -108,7 +108,7 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
           const [left, right] = [sides.a, sides.b].map((side) => side && stepWords(step, side.text));
           return (
             <li key={at} class={same ? "sides" : "sides differs"}>
-              <Name as="h4" text={`${shortKey(session)} · ${step}`} />
+              <Name as="h4" text={`${sessionName({ key: session })} · ${step}`} />
               <Side name={names[0]} text={left} other={right} amounts={sides.a} />
               <Side name={names[1]} text={right} other={left} isSecond amounts={sides.b} />
             </li>

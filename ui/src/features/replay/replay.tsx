@@ -18,10 +18,10 @@ import { Button } from "../../parts/button.tsx";
 import { Form } from "../../parts/dialog.tsx";
 import { clockTime, counted, money } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
+import { sessionName } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { go } from "../../route.ts";
-import { shortKey } from "../../sessions/own-name.ts";
 import { keepInTab, tabStorage } from "../../token.ts";
 import { Columns, LabelDifferences, Side } from "./columns.tsx";
 
@@ -129,7 +129,7 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
           text={
             difference === undefined
               ? counted(runs, "run")
-              : `${shortKey(difference.sessionKey)} · ${difference.step}`
+              : `${sessionName({ key: difference.sessionKey })} · ${difference.step}`
           }
         />
       </p>

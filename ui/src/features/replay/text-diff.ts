@@ -2,7 +2,9 @@
 // TD1: the parts of a side, joined, are its text.
 
 import { diffArrays } from "diff/lib/diff/array.js";
+import { fieldsOf } from "../../../../src/core/json.ts";
 import { isId, parsed, valueWords } from "../../conversation/work/calls.ts";
+import { joinWords, outcomeWord } from "../../parts/words.ts";
 
 /** A part of a text. `changed`: the other text does not have it. */
 interface Part {
@@ -46,6 +48,9 @@ export function partsOf(text: string, other: string): readonly Part[] {
 /** Returns the text of a step in words, if it is JSON: that of a call with its result, or of an end. */
 export function stepWords(step: string, text: string): string {
   if (!/^(call |end$)/.test(step)) return text;
+  const { state, error, code } = step === "end" ? fieldsOf(parsed(text)) : {};
+  if (typeof state === "string")
+    return joinWords([outcomeWord(state), ...[error, code].map((one) => String(one ?? ""))], ": ");
   const end = text.indexOf("} -> ") + 1;
   const parts = end === 0 ? [text] : [text.slice(0, end), text.slice(end + " -> ".length)];
   return parts.map((part) => valueWords(parsed(part) ?? part)).join("\n→ ");

@@ -46,14 +46,14 @@ export function zoneOf(wanted: string): Result<string> {
     return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
     const near = nearestNames(wanted, Intl.supportedValuesOf("timeZone"), 3);
-    return fail("invalid_argument", `schedule.tz: there is no time zone ${quoted(wanted, 80)}`, {
+    return fail("invalid_argument", `there is no time zone ${quoted(wanted, 80)}`, {
       hint: `Use a name like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
     });
   }
 }
 
 function badExpression(expr: string, why: string): Result<never> {
-  return fail("invalid_argument", `schedule.expr: ${quoted(expr, 80)} is not a cron expression: ${why}`, {
+  return fail("invalid_argument", `${quoted(expr, 80)} is not a cron expression: ${why}`, {
     hint: EXAMPLES,
   });
 }

@@ -53,7 +53,7 @@ function conflictsOf({ mine, base }: Draft, now: Entries): string[] {
 /** `only`: the title of the one group that is shown. Default: all groups. */
 export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: () => void }) {
   const { agent, only, onSaved } = props;
-  const { id: agentId, model } = agent;
+  const { id: agentId, model, approval } = agent;
   const file = useReading("config.get", () => ask("config.get"));
   const schema = useReading("config.schema", () => ask("config.schema"));
   const refs = useModelRefs();
@@ -63,8 +63,12 @@ export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: 
   if (file.value === undefined) return <Awaited {...file} />;
   if (schema.value === undefined) return <Awaited {...schema} />;
   const { own, defaults } = entriesIn(file.value.text, agentId);
-  // The default model may be that of the first provider.
-  const inherited = own?.model === undefined ? { model, ...defaults } : defaults;
+  // Some defaults follow from other settings: the model may be that of the first provider.
+  const inherited = {
+    ...(own?.model === undefined && { model }),
+    ...(own?.["tools.exec.approval"] === undefined && approval && { "tools.exec.approval": approval }),
+    ...defaults,
+  };
   const all = fieldsIn(schema.value.settings, refs, inherited);
   const groups = only === undefined ? all : all.filter(({ title }) => title === only);
   const fields = groups.flatMap((group) => group.fields);

@@ -41,6 +41,7 @@ const TITLES: Readonly<Record<string, string>> = {
 };
 /** The entry of a setting that is `null`: no limit. */
 const NO_LIMIT = "none";
+const NO_LIMIT_WORDS = "Unset: no limit.";
 /** Sentences about places in the configuration file. */
 const PLACES = /\s*Default: (?:<|agents\.|tools\.)[\s\S]*?\.(?=\s[A-Z]|$)|\s*Unset: no limit\./g;
 const ITEM = "agents.list[].";
@@ -72,7 +73,9 @@ function makeField(setting: Setting, path: string, base?: Setting, inherited?: s
   const description = [base?.meaning ?? "", setting.meaning]
     .map((text) => text.replaceAll(PLACES, "").replaceAll("`", "").trim())
     .find((text) => text !== "");
-  const fallback = inherited ?? (base?.fallback ?? setting.fallback)?.replaceAll('"', "");
+  const written = (base?.fallback ?? setting.fallback)?.replaceAll('"', "");
+  const isFree = [base, setting].some((one) => one?.meaning.includes(NO_LIMIT_WORDS) === true);
+  const fallback = inherited ?? written ?? (isFree ? "no limit" : undefined);
   const unit = setting.unit === undefined || /^(USD|count|tokens)$/.test(setting.unit) ? "" : setting.unit;
   return {
     ...{ name: path, title: titleOf(path) + (unit && ` (${unit})`), setting: true, ...type },

@@ -117,7 +117,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
           ) : (
             <Button text={<Name text={name} />} class="plain inbox-link" data-row={id} {...expands} />
           )}
-          {isOne && <Waits item={item} />}
+          {isOne && !(open && kind === "permission") && <Waits item={item} />}
           {isOne && <Attempts item={item} />}
           {!isOne && <span class="soft">×{items.length}</span>}
         </p>

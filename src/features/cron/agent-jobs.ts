@@ -71,7 +71,8 @@ async function scheduleOf(asked: AgentJobRequest, calendar: Calendar): Promise<R
     const everyMs = everyOf(every);
     return everyMs.ok ? readSchedule({ kind: "every", everyMs: everyMs.value }, calendar) : everyMs;
   }
-  return readSchedule({ kind: "cron", expr: cron ?? "" }, calendar);
+  const read = await readSchedule({ kind: "cron", expr: cron ?? "" }, calendar);
+  return read.ok ? read : { ...read, error: `cron: ${read.error}` };
 }
 
 /** Checks that the calling run still holds its lane (I1). */
@@ -140,7 +141,7 @@ export function createAgentJobs({ engine, timeZone }: AgentJobParts) {
       const name = asked.name === undefined ? ok(undefined) : checkLabel(asked.name, "name");
       if (!name.ok) return name;
       const zone = zoneOf(asked.timeZone ?? timeZone());
-      if (!zone.ok) return zone;
+      if (!zone.ok) return { ...zone, error: `timeZone: ${zone.error}` };
       const schedule = await scheduleOf(asked, { now: engine().now(), zone: zone.value });
       if (!schedule.ok) return schedule;
       const open = engine().accepting();

@@ -103,10 +103,8 @@ async function turnsOf(
   );
   const all = ended.map((turn): Ended => {
     const jobs = (busy.get(turn.sessionKey) ?? []).filter(covers.list);
-    const unanswered = late.get(turn.runId);
-    const isUnanswered = unanswered !== undefined;
-    const place = placeOfTurn({ ...turn, isUnanswered, hasJobs: jobs.length > 0 });
-    return { ...turn, ...place, jobs, ...optional({ unanswered }) };
+    const known = { ...turn, ...optional({ unanswered: late.get(turn.runId) }) };
+    return { ...known, ...placeOfTurn({ ...known, hasJobs: jobs.length > 0 }), jobs };
   });
   const placed = oncePerBudget(all.sort((a, b) => b.endedAt - a.endedAt));
   const of = (group: AttentionGroup): Ended[] => placed.filter((turn) => turn.group === group);

@@ -33,7 +33,8 @@ export function faceIn(list: AgentList | undefined, id: string): Face {
   return { id };
 }
 
-export const agentNameIn = (list: AgentList | undefined, id: string): string => faceIn(list, id).name ?? id;
+export const agentNameIn = (list: AgentList | undefined, id: string): string =>
+  list?.agents.find((one) => one.id === id)?.name ?? id;
 
 /** Returns the name to show for a session. Its agent's name replaces the id that names a main session. */
 export function withAgentName(list: AgentList | undefined, key: string, name: string): string {

@@ -34,8 +34,8 @@ export interface LastTurn {
   /** The agent is elsewhere, and waits for another message. */
   readonly asks?: boolean;
   readonly dismissed: boolean;
-  /** A request for permission of the turn expired without an answer. */
-  readonly isUnanswered?: boolean;
+  /** Subject of a request for permission of the turn that nobody answered in time. */
+  readonly unanswered?: string;
   /** A session that this one spawned has an unfinished run. */
   readonly hasJobs?: boolean;
 }
@@ -47,14 +47,14 @@ export interface TurnPlace {
 
 /** Returns the group of a session, given its last ended turn. */
 export function placeOfTurn(turn: LastTurn): TurnPlace {
-  const { state, flowStep, tail, asks, dismissed, isUnanswered, hasJobs } = turn;
+  const { state, flowStep, tail, asks, dismissed, unanswered, hasJobs } = turn;
   if (state === "error" || state === "timeout") {
     const isBudget = isOverBudget(turn);
     const kind = isBudget ? "budget" : "run";
     const needsPerson = !dismissed && (isBudget || flowStep === undefined);
     return { group: needsPerson ? "needs_you" : "failed", kind };
   }
-  if (state === "ok" && !dismissed && isUnanswered === true)
+  if (state === "ok" && !dismissed && unanswered !== undefined)
     return { group: "needs_you", kind: "unanswered" };
   const isOpen =
     state === "ok" && !dismissed && flowStep === undefined && (asks === true || asksPerson(tail));

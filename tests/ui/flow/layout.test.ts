@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
-import { overviewOf } from "../../../ui/src/flow/arcs.ts";
 import { twoLines } from "../../../ui/src/flow/fitted.ts";
+import { hasPair, pairsIn } from "../../../ui/src/flow/pairs.ts";
 import { layOut } from "../../../ui/src/flow/sequence/layout.ts";
 import { label, refusalWords, sentence } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
@@ -164,47 +164,24 @@ function chain(talks: ChainRow["talks"]): ChainRow {
   };
 }
 
-test("AR1: the overview has one arc per sender, recipient and kind of step; more steps make it thicker", () => {
+test("PR1: the overview has one row per sender, recipient and kind of step, with the steps of all chains", () => {
   const talk = { kind: "send" as const, from: A, to: B, steps: 2, open: 0 };
-  const { arcs, nodes } = overviewOf(
-    [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])],
-    800,
-  );
-  expect(arcs.map(({ kind, steps, open }) => [kind, steps, open])).toEqual([
-    ["send", 11, 1],
-    ["refused", 2, 0],
+  const chains = [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])];
+  expect(pairsIn(chains)).toMatchObject([
+    { kind: "send", from: A, to: B, steps: 11, open: 1 },
+    { kind: "refused", from: A, to: B, steps: 2, open: 0 },
   ]);
-  expect(arcs[0]?.width).toBeGreaterThan(arcs[1]?.width ?? 0);
-  expect(nodes.map(({ key, active }) => [key, active]).sort()).toEqual([
-    [A, true],
-    [B, true],
-  ]);
+  expect(pairsIn([chain([{ ...talk, to: A }])])).toEqual([]);
 });
 
-test("AR2: sessions with many partners are in the middle; above a maximum, only the busiest are shown, and the others are counted", () => {
-  const talks = Array.from({ length: 60 }, (_, at) => ({
-    kind: "send" as const,
-    from: A,
-    to: `k${at}`,
-    steps: 60 - at,
-    open: 0,
-  }));
-  const { nodes, left, aslant } = overviewOf([chain(talks)], 800);
-  expect(nodes).toHaveLength(40);
-  expect(left).toBe(21);
-  expect(aslant).toBe(true);
-  const middle = nodes.findIndex(({ key }) => key === A);
-  expect(Math.abs(middle - 20)).toBeLessThanOrEqual(1);
-});
-
-test("AR3: sessions with running steps are always shown, however few their steps are", () => {
-  const talks = Array.from({ length: 60 }, (_, at) => ({
-    ...{ kind: "send" as const, from: A, to: `k${at}` },
-    ...{ steps: 60 - at, open: at === 59 ? 1 : 0 },
-  }));
-  const { nodes, arcs } = overviewOf([chain(talks)], 800);
-  expect(nodes).toHaveLength(40);
-  expect(arcs.find(({ open }) => open > 0)?.to).toBe("k59");
+test("PR1: jobs of one sender for one agent share a row, which selects the chains of each of them", () => {
+  const job = { kind: "spawn" as const, from: A, steps: 1, open: 0 };
+  const jobs = chain([1, 2, 3].map((at) => ({ ...job, to: `agent:b:subagent:${at}` })));
+  const other = chain([{ ...job, to: "agent:c:subagent:1" }]);
+  const [pair, ...rest] = pairsIn([jobs, other]);
+  expect(pair).toMatchObject({ from: A, to: "b", steps: 3 });
+  expect(rest).toMatchObject([{ to: "c", steps: 1 }]);
+  expect([jobs, other].map((one) => hasPair(one, pair))).toEqual([true, false]);
 });
 
 test("a step is described as a sentence with its outcome", () => {

@@ -20,13 +20,6 @@ export const SEQUENCE: Marks = [
   ["legend-bar is-outside", "session that has read from outside"],
 ];
 
-export const OVERVIEW: Marks = [
-  ["legend-arrow kind-send", "sends; thicker: more steps"],
-  ["legend-arrow kind-spawn", "jobs"],
-  ["legend-arrow kind-refused", "refused"],
-  ["legend-bar is-active tone-busy", "at work"],
-];
-
 export const WATERFALL: Marks = [
   ["waterfall-mark kind-run", "run"],
   ["waterfall-mark kind-model", "model call"],

@@ -12,22 +12,13 @@ import { ask } from "../gateway.ts";
 import { nameOf as sessionNameOf } from "../parts/names.ts";
 import { useNews, usePages, useReading } from "../parts/reading.ts";
 import { queries } from "../route.ts";
+import type { Pair } from "./pairs.ts";
 import { daysOf, PERIODS, TRIED, wish } from "./wish.ts";
 
 const PAGE_CHAINS = 50;
 
-export interface Filter {
-  readonly from: string;
-  /** Absent if the filter selects every chain in which `from` takes part. */
-  readonly to?: string;
-}
-
-/** The sessions that the reader chose in the overview. */
-export const filter = signal<Filter | undefined>(undefined);
-
-export function pick(wanted: Filter | undefined): void {
-  filter.value = wanted;
-}
+/** The row that the reader chose in the overview. */
+export const chosenPair = signal<Pair | undefined>(undefined);
 
 export function agentsIn(chains: readonly ChainRow[]): string[] {
   const ids = chains.flatMap(({ sessions }) => sessions.map(agentIn)).filter((id) => id !== "");
@@ -43,13 +34,6 @@ const names = signal<Readonly<Record<string, string>>>({});
 /** Returns the name of a session for the list and the overview. */
 export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? sessionNameOf(sessionKey);
-}
-
-export function fits({ sessions, talks }: ChainRow, wanted: Filter | undefined): boolean {
-  if (wanted === undefined) return true;
-  const { from: one, to: other } = wanted;
-  if (other !== undefined) return talks.some(({ from, to }) => from === one && to === other);
-  return sessions.includes(one) || talks.some(({ from, to }) => from === one || to === one);
 }
 
 const moves = ({ stream }: AgentEvent): boolean => stream === "lifecycle" || stream === "flow";

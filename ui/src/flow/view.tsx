@@ -8,13 +8,13 @@ import { Button } from "../parts/button.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
 import { Select } from "../parts/select.tsx";
 import { go, queries, route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
-import { OverviewPicture } from "./overview.tsx";
-import { filter, fits, nameOf, pick, showsOverview, useChains } from "./state.ts";
+import { Overview, PairWords } from "./overview.tsx";
+import { hasPair } from "./pairs.ts";
+import { chosenPair, showsOverview, useChains } from "./state.ts";
 import { PERIODS, TRIED, want, wish } from "./wish.ts";
 
 const STATES = [
@@ -99,7 +99,7 @@ function Empty({ isFiltered }: { isFiltered: boolean }) {
       </div>
     );
   const showAll = (): void => {
-    pick(undefined);
+    chosenPair.value = undefined;
     want({ period: "", search: "", agent: "", state: "" });
   };
   return (
@@ -117,8 +117,8 @@ export function FlowView() {
   const wantedId = at.view === "flow" ? at.chainId : undefined;
   const isFiltered = queries.flow.value !== "";
   if (value === undefined && !isFiltered) return <Awaited {...reading} />;
-  const wanted = filter.value;
-  const chains = all.filter((chain) => fits(chain, wanted));
+  const pair = chosenPair.value;
+  const chains = all.filter((chain) => hasPair(chain, pair));
   // If no chain is selected, show the newest one, and keep it when newer chains arrive.
   if (value !== undefined && !chains.some(({ chainId }) => chainId === first.current))
     first.current = chains[0]?.chainId;
@@ -130,21 +130,16 @@ export function FlowView() {
       <section class="split-list flow-list" aria-labelledby="chains-title">
         <div class="bar strip flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
-          {wanted !== undefined && (
+          {pair !== undefined && (
             <button
               type="button"
               class="chip tone-busy"
               title="Show all chains"
-              onClick={() => pick(undefined)}
+              onClick={() => {
+                chosenPair.value = undefined;
+              }}
             >
-              <Name text={nameOf(wanted.from)} />
-              {wanted.to !== undefined && (
-                <>
-                  {" → "}
-                  <Name text={nameOf(wanted.to)} />
-                </>
-              )}
-              {" ×"}
+              <PairWords pair={pair} /> ×
             </button>
           )}
           <Button
@@ -168,7 +163,7 @@ export function FlowView() {
         {value !== undefined && <ChainList chains={chains} chosen={chosen} more={more} />}
       </section>
       <section class="split-main flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
-        {isOverview && <OverviewPicture chains={all} />}
+        {isOverview && <Overview chains={all} />}
         {chosen !== undefined && <Chain key={chosen} chainId={chosen} />}
         {chosen === undefined && !isOverview && value !== undefined && (
           <Empty isFiltered={isFiltered || all.length > 0} />

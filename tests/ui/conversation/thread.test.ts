@@ -241,6 +241,37 @@ describe("the visible history", () => {
   });
 });
 
+test("a declined reply turn is folded if its call shows the answer, and visible if the answer came only so", () => {
+  const from = { kind: "inter_session", sourceSessionKey: "agent:b:main" } as const;
+  const provenance = { ...from, sourceTool: "sessions_send", chainId: "c", hop: 1 };
+  const turn = (id: string, text: string): Message[] => [
+    { ...userMessage(id, text), runId: id, provenance },
+    { ...assistantMessage(`${id}'`, "REPLY_SKIP"), runId: id },
+  ];
+  const send: Message = {
+    ...{ ...assistantMessage("s", ""), runId: "r" },
+    content: [{ type: "toolCall", id: "c1", name: "sessions_send", arguments: {} }],
+  };
+  const answer = JSON.stringify({ status: "ok", reply: "All is well." });
+  const result: Message = {
+    ...toolResult("t", answer),
+    toolName: "sessions_send",
+    toolCallId: "c1",
+    runId: "r",
+  };
+  const reply: Run = { ...RUN, flow: { flowId: "f", step: "reply", turn: 2, turnsMax: 5 } };
+  const messages = [send, result, ...turn("a", "All is well."), ...turn("b", "Now it is not.")];
+  const items = itemsOf({
+    ...{ sessionKey: "k", sessionId: "s", thinkingLevel: "off", messages },
+    runs: { r: RUN, a: reply, b: reply },
+  });
+  expect(items.map(({ kind, id }) => `${kind} ${id}`).slice(3)).toEqual([
+    "quiet quiet a",
+    "message b",
+    "end end b",
+  ]);
+});
+
 test("OR1: the author of a message comes from its provenance and its run, never from its text", () => {
   const from = { kind: "inter_session", sourceSessionKey: "agent:b:main", chainId: "c", hop: 1 } as const;
   const user = (more: object): Message =>

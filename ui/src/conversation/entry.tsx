@@ -165,12 +165,16 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   );
 }
 
-/** Shows turns that nobody requested and that got no reply, as one expandable line. */
+/** Shows turns that brought nothing new and got no reply, as one expandable line. */
 function Quiet({ id, turns, items }: Extract<Item, { kind: "quiet" }>) {
   const { agentId, target } = useContext(OpenSession);
   const messages = items.flatMap((one) => (one.kind === "message" ? one.message : []));
   const origins = messages.map((message) => originOf(message, undefined, agentId));
-  const names = new Set(origins.map(({ who, marks }) => [who, ...marks].join(" ")));
+  const names = new Set(
+    origins.map(({ who, sessionKey, marks }) =>
+      sessionKey === undefined ? [who, ...marks].join(" ") : nameOf(sessionKey),
+    ),
+  );
   const times = new Set([messages[0], messages.at(-1)].map((one) => clockTime(one?.timestamp ?? 0)));
   const hasTarget = items.some(
     (one) =>

@@ -3,10 +3,12 @@
 // IT2: if the parts of an item did not change, the item stays the same object, so it is not drawn again.
 // IT3: the texts and the work of one run share one header.
 
+import { fieldsOf } from "../../../src/core/json.ts";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import type { Labels } from "../../../src/core/shapes/labels.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
 import type { Message, Run, Thread } from "./thread.ts";
-import type { ToolCall } from "./work/calls.ts";
+import { parsed, resultText, type ToolCall } from "./work/calls.ts";
 
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
 
@@ -55,7 +57,7 @@ export type Item =
   | WorkItem
   /** The end of a run. `silent`: the agent chose not to reply. */
   | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
-  /** Turns that neither a person nor another agent requested, and that the agent chose not to reply to. */
+  /** Turns that brought nothing new (see `#isQuiet`), and that the agent chose not to reply to. */
   | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
 
 /** Maps calls to results. A result belongs to the last call with its id before it. */
@@ -79,16 +81,17 @@ function hasEnd(run: Run | undefined): run is Run {
   return run?.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
 
-/** Returns true for a turn that neither a person nor another agent requested. */
-function isRoutine(message: Message): boolean {
-  const kind = message.role === "user" ? message.provenance?.kind : undefined;
-  return kind !== undefined && kind !== "inter_session";
+/** Returns the answers that calls to send a message got. */
+function answersIn(results: Iterable<ToolResult>): Set<unknown> {
+  const sends = [...results].filter(({ toolName }) => toolName === "sessions_send");
+  return new Set(sends.map((result) => fieldsOf(parsed(resultText(result))).reply));
 }
 
 class Items {
   readonly list: Item[] = [];
   readonly #thread: Thread;
   readonly #results: Map<ToolCall, ToolResult>;
+  #answers: Set<unknown> | undefined;
   /** Runs whose agent chose not to reply. */
   readonly #silent = new Set<Run>();
   /** The run whose header was added last. Further texts and steps of this run need no header. */
@@ -128,11 +131,22 @@ class Items {
     if (silent && run.state === "ok") this.#fold(run);
   }
 
-  /** Adds the turn that has just ended to the folded turns before it, if it is a routine one. */
+  /**
+   * Returns true for the message of a turn that neither a person nor another agent requested, and for an
+   * answer that the call shows already to which it belongs.
+   */
+  #isQuiet({ message, run }: TextItem): boolean {
+    const kind = message.role === "user" ? message.provenance?.kind : undefined;
+    if (kind !== "inter_session") return kind !== undefined;
+    this.#answers ??= answersIn(this.#results.values());
+    return run?.flow?.step === "reply" && this.#answers.has(textOf(message));
+  }
+
+  /** Adds the turn that has just ended to the folded turns before it, if it is a quiet one. */
   #fold(run: Run): void {
     const from = this.list.findLastIndex(({ kind }) => kind === "message");
     const first = this.list[from];
-    if (first?.kind !== "message" || !isRoutine(first.message)) return;
+    if (first?.kind !== "message" || !this.#isQuiet(first)) return;
     if (this.list.slice(from).some((item) => !("run" in item) || item.run !== run)) return;
     const items = this.list.splice(from);
     const before = this.list.at(-1);

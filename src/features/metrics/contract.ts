@@ -14,7 +14,7 @@ const METRICS_HISTORY = named(
       object({
         name: text(),
         title: text(),
-        unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_hour"),
+        unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_minute"),
         help: text(),
         values: list(nullable(number()), "One value for each of `times`. null: no measurement."),
       }),

@@ -73,10 +73,7 @@ function seriesOf(metrics: Metrics): Series[] {
   );
   add("model_p95", "Model call, 95 %", "ms", "95 % of calls took at most this.", share(modelSeconds, 0.95));
   add("tokens", "Tokens", "per_minute", "Input, output and cache tokens in the last minute.", used);
-  add("cost", "Cost", "usd_per_hour", "Cost per hour at the rate of the last minute.", () => {
-    const minute = spent();
-    return minute === null ? null : minute * 60;
-  });
+  add("cost", "Cost", "usd_per_minute", "Cost of the last minute.", spent);
   const outbox = ({ store }: GaugeReadings) => store?.deliveries;
   add(
     "deliveries_pending",

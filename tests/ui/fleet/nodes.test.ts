@@ -61,7 +61,7 @@ describeInBrowser("nodes", () => {
           one.split(/\s+/).join(" "),
         ),
       )
-      .toEqual(["exec", "notify (not in nodes.allowCommands)"]);
+      .toEqual(["exec", "notify (not allowed in the configuration)"]);
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("button", { name: /^Rename/ }).press("Enter");
     await page.getByRole("dialog").getByLabel("Name").fill("Attic server");

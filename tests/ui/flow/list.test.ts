@@ -127,7 +127,7 @@ describeInBrowser("the list of chains", () => {
     const toggle = page.getByRole("button", { name: "Overview" });
     await toggle.click();
     await expect.poll(() => page.locator(".flow-picture").count()).toBe(0);
-    const overview = page.getByRole("region", { name: "Who talks to whom" });
+    const overview = page.getByRole("region", { name: "Conversations between sessions" });
     const rows = async () =>
       (await overview.locator("tbody tr").allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim());
     const before = ["main talks to research 1", "main talks to writer 2"];

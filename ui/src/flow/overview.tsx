@@ -41,9 +41,9 @@ export function Overview({ chains }: { chains: readonly ChainRow[] }) {
   const chosen = chosenPair.value?.id;
   return (
     <div class="tab-body flow-overview stack">
-      <h2>Who talks to whom</h2>
+      <h2>Conversations between sessions</h2>
       <Table
-        label="Who talks to whom"
+        label="Conversations between sessions"
         list
         rows={sortPairs(pairsIn(chains), sort)}
         rowKey={({ id }) => id}

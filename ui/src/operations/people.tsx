@@ -21,7 +21,7 @@ export function People() {
   return (
     <ResourceList
       title="People"
-      words="People who asked to write to an agent. Those in allowFrom of the configuration may, too."
+      words="People who asked to write to an agent. People whom the configuration lets write are not listed."
       list={list}
       rows={list.value?.peers}
       empty="Nobody has asked"

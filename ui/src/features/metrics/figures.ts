@@ -4,7 +4,7 @@
 
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import type { Span, Values } from "../../operations/plot-shape.ts";
-import { duration, exactMoney, HOUR_MS, MINUTE_MS, size, tokens } from "../../parts/format.ts";
+import { duration, exactMoney, HOUR_MS, MINUTE_MS, money, size, tokens } from "../../parts/format.ts";
 
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
@@ -93,9 +93,8 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
       return value < 10 ? `${value < 0.1 ? value.toFixed(2) : value.toFixed(1)} ms` : duration(value);
     case "bytes":
       return size(value);
-    case "usd_per_hour":
-      // An hour of such minutes is a guess.
-      return `${exactMoney(value / 60)}/min`;
+    case "usd_per_minute":
+      return `${value < 0.01 ? exactMoney(value) : money(value)}/min`;
     case "per_minute":
       return `${plain(value)}/min`;
     case "count":

@@ -55,7 +55,7 @@ function Commands({ node }: { node: NodeListRow }) {
         return (
           <code key={command} class={isRefused ? "chip tone-warn" : "chip"}>
             <Name text={command} />
-            {isRefused && " (not in nodes.allowCommands)"}
+            {isRefused && " (not allowed in the configuration)"}
           </code>
         );
       })}

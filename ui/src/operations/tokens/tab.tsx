@@ -121,7 +121,13 @@ export function TokensTab() {
       {value !== undefined && (
         <ResourceList
           title="Tokens of the configuration"
-          words="To change them, edit gateway.auth and restart the gateway."
+          words={
+            <>
+              To change them, edit the{" "}
+              <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a> and restart the
+              gateway.
+            </>
+          }
           rows={value.configured}
           row={(token) => ({
             key: token.setting,

@@ -6,7 +6,7 @@ import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts
 import { twoLines } from "../../../ui/src/flow/fitted.ts";
 import { hasPair, pairsIn } from "../../../ui/src/flow/pairs.ts";
 import { layOut } from "../../../ui/src/flow/sequence/layout.ts";
-import { label, refusalWords, sentence } from "../../../ui/src/flow/words.ts";
+import { isFailed, label, refusalWords, sentence } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
 
 const A = "agent:a:main";
@@ -182,6 +182,17 @@ test("PR1: jobs of one sender for one agent share a row, which selects the chain
   expect(pair).toMatchObject({ from: A, to: "b", steps: 3 });
   expect(rest).toMatchObject([{ to: "c", steps: 1 }]);
   expect([jobs, other].map((one) => hasPair(one, pair))).toEqual([true, false]);
+});
+
+test("a run that was stopped did not fail, nor did the wait for it", () => {
+  const stopped = step({ kind: "send", from: A, to: B, runId: "r1", state: "aborted", flowId: "f" });
+  const wait = step({ kind: "wait", from: A, to: B, state: "answered", code: "run_aborted", endAt: 3_000 });
+  const job = step({ kind: "result", from: B, to: A, text: "Status: aborted Result: (none)" });
+  expect([stopped, wait, job].map(isFailed)).toEqual([false, false, false]);
+  expect(sentence(wait, around)).toBe("a waits for b: stopped after 2.0 s; stopped (run aborted)");
+  const broken = step({ ...wait, code: "run_timeout" });
+  expect(isFailed(broken)).toBe(true);
+  expect(sentence(broken, around)).toBe("a waits for b: failed after 2.0 s; failed (run timeout)");
 });
 
 test("a step is described as a sentence with its outcome", () => {

@@ -48,12 +48,25 @@ function jobStatus({ kind, source, text }: ChainStep): string | undefined {
   return /^Status: (\w+)/.exec(text)?.[1];
 }
 
-/** Returns whether a step failed, or reports a failed job. A refusal has a mark of its own. */
-export function isFailed(step: ChainStep): boolean {
-  if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
-  if (step.kind === "wait") return step.state === "answered" && step.code !== undefined;
-  return (jobStatus(step) ?? "ok") !== "ok";
+/** Returns how the run ended that answered a wait. */
+function endWord({ code }: ChainStep): "answered" | "stopped" | "failed" {
+  if (code === undefined) return "answered";
+  return code === "run_aborted" ? "stopped" : "failed";
 }
+
+/**
+ * Returns whether a step failed, or reports a failed job. A run that was stopped did not fail, and a refusal has
+ * a mark of its own.
+ */
+export function isFailed(step: ChainStep): boolean {
+  if (["error", "timeout", "failed"].includes(step.state)) return true;
+  if (step.kind === "wait") return step.state === "answered" && endWord(step) === "failed";
+  return !["ok", "aborted"].includes(jobStatus(step) ?? "ok");
+}
+
+/** Returns whether the diagram notes below a step how it ended. */
+export const hasNote = (step: ChainStep): boolean =>
+  step.kind !== "wait" && (isFailed(step) || step.state === "aborted");
 
 const REFUSED: Readonly<Record<string, string>> = {
   open_flow: "both are already in a conversation: reply instead",
@@ -87,7 +100,7 @@ export function waitWords(wait: ChainStep): string {
   const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
   switch (wait.state) {
     case "answered":
-      return wait.code === undefined ? `answered after ${long}` : `failed after ${long}`;
+      return `${endWord(wait)} after ${long}`;
     case "timeout":
       return `waited ${long}, no answer in time`;
     case "aborted":
@@ -121,7 +134,7 @@ function routeWords({ route }: ChainStep, name: Around["name"]): string {
 /** Counts the outcomes of several steps: `28 ok, 1 error, 1 running`. */
 export function outcomesOf(members: readonly ChainStep[]): string {
   const states = Map.groupBy(members, (step) => {
-    if (step.state === "answered") return step.code === undefined ? "answered" : "failed";
+    if (step.state === "answered") return endWord(step);
     return step.state === "ok" ? (jobStatus(step) ?? "ok") : step.state;
   });
   return [...states].map(([state, some]) => `${some.length} ${state}`).join(", ");
@@ -186,7 +199,7 @@ export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limi
   if (step.silent === true) return "silent";
   if (step.code === "chain_limit") return limitWords(step.error, around.limits);
   if (step.kind === "wait" && step.state === "answered")
-    return step.code === undefined ? "" : `failed (${step.code.replaceAll("_", " ")})`;
+    return step.code === undefined ? "" : `${endWord(step)} (${step.code.replaceAll("_", " ")})`;
   if (["ok", "sent"].includes(step.state)) return "";
   return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
 }

@@ -19,6 +19,7 @@ import { fitted, twoLines } from "../fitted.ts";
 import {
   type Around,
   type FlowStep,
+  hasNote,
   homeOf,
   isFailed,
   label,
@@ -107,7 +108,7 @@ function StepOf({ placed, around, chosen, found, focusable }: StepProps) {
   // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
   // no arrow below its text.
   const firstY = lines.length === 1 || step.kind === "announce" ? line : line - 14;
-  const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
+  const note = hasNote(step) ? outcomeWords(step, around) : "";
   return (
     <>
       {/* biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG */}
@@ -131,7 +132,7 @@ function StepOf({ placed, around, chosen, found, focusable }: StepProps) {
           </text>
         ))}
         {note !== "" && (
-          <text class="step-note bad" x={x} y={y + 14}>
+          <text class={`step-note${isFailed(step) ? " bad" : ""}`} x={x} y={y + 14}>
             {fitted(note, textWidth)}
           </text>
         )}

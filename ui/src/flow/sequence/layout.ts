@@ -9,7 +9,7 @@
 
 import type { ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { isTooLong } from "../fitted.ts";
-import { hasRun, homeOf, isFailed } from "../words.ts";
+import { hasNote, hasRun, homeOf, isFailed } from "../words.ts";
 import type { FlowParty } from "./groups.ts";
 
 /** Width of the area for the times, at the left of the first column. */
@@ -103,7 +103,7 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
       continue;
     }
     const height = isLong(step) ? ROW + LINE : ROW;
-    moments.push({ at, phase: "row", id, height, below: isFailed(step) ? NOTE : 0 });
+    moments.push({ at, phase: "row", id, height, below: hasNote(step) ? NOTE : 0 });
     if (!hasRun(step) || step.appended === true) continue;
     if (startedAt !== undefined)
       moments.push({ at: startedAt, phase: "run", id, height: startedAt > at + 250 ? END : 0 });

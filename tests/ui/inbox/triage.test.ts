@@ -6,8 +6,11 @@ import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { group, rowIn, say, settled } from "./kit.ts";
 
-/** Opens a gateway in which 50 sessions need the reader. `mend` ends the failures. */
-async function openDesk() {
+/**
+ * Opens a gateway in which many sessions need the reader: with `pages` failures of one cause, two of another, and
+ * 18 questions. `mend` ends the failures.
+ */
+async function openDesk(pages = 30) {
   let mends = false;
   const play: Play = async ({ run }) => {
     const { text } = run.input;
@@ -18,13 +21,13 @@ async function openDesk() {
   };
   const house = await openHouse({ play });
   const client = await house.client();
-  for (let at = 1; at <= 50; at += 1) {
-    const kind = at <= 30 ? "page" : at <= 32 ? "key" : "ask";
+  for (let at = 1; at <= pages + 20; at += 1) {
+    const kind = at <= pages ? "page" : at <= pages + 2 ? "key" : "ask";
     const { key } = await client.request("sessions.create", { label: `${kind} ${at}` });
     await say(house, key, `${kind}${".".repeat(at % 7)}`);
   }
   const needs = async () => (await client.request("attention.list", { limit: 200 })).groups[0]?.count;
-  await expect.poll(needs).toBe(50);
+  await expect.poll(needs).toBe(pages + 20);
   const mend = (): void => {
     mends = true;
   };
@@ -33,20 +36,21 @@ async function openDesk() {
 
 describeInBrowser("fifty sessions that need the reader", () => {
   test("failures of one cause are one row, whose button retries all of them, and which shows each", async () => {
-    const { house, mend, needs } = await openDesk();
+    // More than the gateway lists by default.
+    const { house, mend, needs } = await openDesk(60);
     const { page } = await visit(house.http, { token: TOKEN });
     const needsYou = group(page, "Needs you");
     const bundle = needsYou.locator(".inbox-bundle");
-    await bundle.getByText("×30").waitFor();
+    await bundle.getByText("×60").waitFor();
     await bundle.getByText("pager unreachable").waitFor();
     await expect.poll(() => bundle.count()).toBe(1);
     // Two failures of one cause stay two rows.
     await expect.poll(() => rowIn(page, "Needs you", "401 invalid key").count()).toBe(2);
     await expect.poll(() => needsYou.locator(".inbox-row").count()).toBe(21);
-    await bundle.getByRole("button", { name: "Show all 30" }).click();
-    await expect.poll(() => bundle.locator(".inbox-row").count()).toBe(30);
+    await bundle.getByRole("button", { name: "Show all 60" }).click();
+    await expect.poll(() => bundle.locator(".inbox-row").count()).toBe(60);
     expect(await accessibilityProblems(page)).toEqual([]);
-    await bundle.getByRole("button", { name: "Show all 30" }).click();
+    await bundle.getByRole("button", { name: "Show all 60" }).click();
     mend();
     const retry = bundle.getByRole("button", { name: "Retry all" });
     await settled(retry);

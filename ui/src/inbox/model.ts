@@ -13,6 +13,8 @@ import { tabStorage } from "../token.ts";
 import { isSnoozed } from "./snooze.ts";
 
 const READ_AFTER_MS = 300;
+/** Items to read if more need the reader than the gateway lists by default. */
+const NEEDS_MAX = 200;
 const NOTIFY_UNDER = "parley.notify";
 
 const read = signal<{ groups?: readonly AttentionGroupRows[]; problem?: unknown }>({});
@@ -115,7 +117,9 @@ export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
 
 const readInTurn = inTurn(async () => {
   try {
-    const { groups } = await ask("attention.list", {});
+    let { groups } = await ask("attention.list", {});
+    const { count = 0, items = [] } = groups.find(({ group }) => group === "needs_you") ?? {};
+    if (count > items.length) ({ groups } = await ask("attention.list", { limit: NEEDS_MAX }));
     const before = needs.value;
     read.value = { groups };
     notifyOfNew(before);

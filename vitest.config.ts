@@ -79,9 +79,8 @@ export default defineConfig({
           globalSetup: ["tests/setup-deep.ts"],
           include: [...DEEP, ...SHARED],
           exclude: [...configDefaults.exclude, ...ALONE],
-          provide: { isDeep: true },
+          ...{ ...QUICK, provide: { isDeep: true } },
           sequence: { groupOrder: 1 },
-          maxWorkers: availableParallelism(),
         },
       },
       {

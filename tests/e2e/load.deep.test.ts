@@ -1,4 +1,4 @@
-// A thousand clients and two hundred busy sessions, for a minute. `npm run load` runs longer and prints the
+// A thousand clients and two hundred busy sessions, for three quarters of a minute. `npm run load` runs longer and prints the
 // figures. By default Node lets its heap grow to four times the used size before it collects garbage, so the
 // heap is limited to HEAP_MB: otherwise the size of a process would say little. After the warm-up, the
 // minimum in the last third of the samples may exceed that in the first third by GROWTH_MAX_MB, which covers
@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { runLoad } from "../kit/load/run.ts";
 import { EMBEDDED } from "../kit/process/grounds.ts";
 
-const SECONDS = 60;
+const SECONDS = 45;
 const CLIENTS = 1_000;
 const SESSIONS = 200;
 const PIECE_MS = 1_000;

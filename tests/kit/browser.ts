@@ -4,7 +4,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
 import { lacks } from "./process/lacks.ts";
@@ -142,6 +142,23 @@ export function untilTypeface(page: Page): Promise<void> {
         : requestAnimationFrame(look);
     look();
   })`);
+}
+
+/** Counts the clicks of a reader. Typing, and Enter after it, are no clicks. */
+export function clicksOn() {
+  let count = 0;
+  return {
+    click: async (one: Locator) => {
+      count += 1;
+      await one.click();
+    },
+    /** Opens a list, and chooses an option. */
+    choose: async (one: Locator, value: string) => {
+      count += 2;
+      await one.selectOption(value);
+    },
+    count: () => count,
+  };
 }
 
 /** Returns how many pixels the page is too wide, or a part of it that should scroll only vertically. */

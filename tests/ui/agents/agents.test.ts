@@ -1,10 +1,18 @@
 // The agents on the page, in a real browser with a real gateway and a real configuration file.
 
 import { writeFileSync } from "node:fs";
-import type { Locator, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { type HouseOptions, operatorToken, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import {
+  accessibilityProblems,
+  CUT,
+  clicksOn,
+  describeInBrowser,
+  PHONE,
+  sideways,
+  visit,
+} from "../../kit/browser.ts";
 import { configFileWith } from "../../kit/config-file.ts";
 import { fleet, PARTIAL, READER } from "../fleet/house.ts";
 import { openLine } from "../line.ts";
@@ -28,23 +36,6 @@ function withFile(options: HouseOptions = {}, text = FILE) {
   const file = configFileWith(text);
   const { checkConfig, configFile } = file;
   return { file, opening: fleet({ checkConfig, configFile, ...options }) };
-}
-
-/** Counts the clicks of a reader. */
-function clicksOn() {
-  let count = 0;
-  return {
-    click: async (one: Locator) => {
-      count += 1;
-      await one.click();
-    },
-    /** Opens a list, and chooses an option. */
-    choose: async (one: Locator, value: string) => {
-      count += 2;
-      await one.selectOption(value);
-    },
-    count: () => count,
-  };
 }
 
 describeInBrowser("agents", () => {

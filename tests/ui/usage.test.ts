@@ -10,6 +10,7 @@ import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
 import { type House, type HouseOptions, openHouse, operatorToken, quiet, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
+import { fleet } from "./fleet/house.ts";
 import { relayOf } from "./relay.ts";
 
 const MAIN = "agent:main:main";
@@ -83,6 +84,28 @@ describeInBrowser("usage", () => {
     await expect
       .poll(() => page.getByRole("row", { name: /^All/ }).getByRole("cell").allInnerTexts())
       .toContain("$3.50");
+  });
+
+  test("wherever a cost is below one cent, its full value is a tooltip", async () => {
+    const house = await fleet();
+    await house.engine.accept({ sessionKey: MAIN, input: { text: "hello" } });
+    await quiet(house);
+    await use(house, [{ sessionKey: MAIN, tokens: 10, cost: 0.0042 }]);
+    for (const at of ["agents", "agents/main", "sessions", "operations/usage"]) {
+      const { page } = await visit(house.http, { token: TOKEN, at });
+      const costs = page.locator("#view").getByText(/<\$0\.01/);
+      await costs.first().waitFor();
+      const lacking = await costs.evaluateAll((all) =>
+        all
+          .filter((one) => one.closest(".visually-hidden, .plot-top") === null)
+          .filter((one) => !one.closest("[title]")?.getAttribute("title")?.includes("$0.0042"))
+          .map((one) => one.outerHTML),
+      );
+      expect(lacking).toEqual([]);
+    }
+    const { page } = await visit(house.http, { token: TOKEN, at: "agents" });
+    const sum = page.locator(".agents-bar").getByText("<$0.01");
+    await expect.poll(() => sum.getAttribute("title")).toBe("$0.0042");
   });
 
   test("UD1: the arrow keys move from day to day in the chart", async () => {

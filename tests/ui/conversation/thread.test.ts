@@ -316,7 +316,7 @@ test("JR1: recognizes every result announcement that the runtime writes, and no 
     ...more,
   });
   expect(jobResultOf(composeAnnouncement(facts({ notes: "slow" })))).toEqual({
-    ...{ status: "ok", result: "done", notes: "slow", facts: ["1 m 1 s", "$0.50"] },
+    ...{ status: "ok", result: "done", notes: "slow", facts: ["1 m 1 s"], cost: 0.5 },
     plumbing: [
       ["tokens", "1 in, 2 out, 3 total"],
       ["session", "agent:a:subagent:x"],
@@ -333,7 +333,7 @@ test("JR1: recognizes every result announcement that the runtime writes, and no 
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), fc.string(), (result, notes) => {
       const read = jobResultOf(composeAnnouncement(facts({ result, notes })));
-      expect(read).toMatchObject({ status: "ok", facts: ["1 m 1 s", "$0.50"] });
+      expect(read).toMatchObject({ status: "ok", facts: ["1 m 1 s"], cost: 0.5 });
     }),
     { numRuns: 50 },
   );

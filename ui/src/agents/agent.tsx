@@ -82,9 +82,12 @@ function Values({ agent }: { agent: AgentDetails }) {
       agent.today !== undefined &&
         (budget === undefined
           ? "no limit"
-          : budgetUse(agent)
-              .map(({ words }) => words)
-              .join("; ")),
+          : budgetUse(agent).map(({ words, full }, at) => (
+              <span key={words} title={full}>
+                {at > 0 && "; "}
+                {words}
+              </span>
+            ))),
     ],
     ["Calls per run", "maxModelCalls", `at most ${agent.maxModelCalls.toLocaleString()}`],
     [

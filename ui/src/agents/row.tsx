@@ -5,7 +5,7 @@ import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
-import { money, tokens } from "../parts/format.ts";
+import { exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
@@ -68,8 +68,11 @@ export function budgetUse({ budget: { dailyTokens, dailyCost } = {}, today }: Ag
     return { words, isSpent: used !== undefined && max !== undefined && used >= max };
   };
   return [
-    describeUse(today?.cost, dailyCost, money, ""),
-    describeUse(today?.totalTokens, dailyTokens, tokens, " tokens"),
+    { ...describeUse(today?.cost, dailyCost, money, ""), full: today && exactMoney(today.cost) },
+    {
+      ...describeUse(today?.totalTokens, dailyTokens, tokens, " tokens"),
+      full: today?.totalTokens.toLocaleString(),
+    },
   ].filter(({ words }) => words !== "");
 }
 
@@ -81,8 +84,8 @@ function Today({ agent }: { agent: AgentDetails }) {
   return (
     <p class="line soft">
       {work !== undefined && <State state={states[0] ?? "idle"} text={words || "idle"} />}
-      {budgetUse(agent).map(({ words, isSpent }) => (
-        <span key={words} class={isSpent ? "tone-bad toned" : ""}>
+      {budgetUse(agent).map(({ words, full, isSpent }) => (
+        <span key={words} class={isSpent ? "tone-bad toned" : ""} title={full}>
           {words}
         </span>
       ))}

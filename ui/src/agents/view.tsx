@@ -6,8 +6,8 @@ import { usePolling } from "../operations/polling.ts";
 import "../operations/rows.css";
 import { DialogButton } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { money } from "../parts/format.ts";
 import { useNews, useReading } from "../parts/reading.ts";
+import { Cost } from "../parts/time.tsx";
 import { hrefOf, route } from "../route.ts";
 import { AgentPage } from "./agent.tsx";
 import "./agents.css";
@@ -20,13 +20,18 @@ const EVERY_MS = 5_000;
 /** Maximum number of sessions with unfinished runs that are read. */
 const ACTIVE_MAX = 200;
 
-/** Returns what all agents have cost today, and how often they failed. Empty if the reader may not know. */
-function todayWords(agents: readonly AgentDetails[]): string {
+/** Shows the cost of all agents today, and how often they failed. Shows nothing if the reader may not know. */
+function Today({ agents }: { agents: readonly AgentDetails[] }) {
   const days = agents.flatMap(({ today }) => today ?? []);
   const cost = days.reduce((sum, day) => sum + day.cost, 0);
   const failed = days.reduce((sum, day) => sum + day.failed, 0);
-  if (days.length === 0) return "";
-  return `${money(cost)} today${failed > 0 ? `, ${failed} failed` : ""}`;
+  if (days.length === 0) return null;
+  return (
+    <span class="soft number">
+      <Cost usd={cost} />
+      {` today${failed > 0 ? `, ${failed} failed` : ""}`}
+    </span>
+  );
 }
 
 export function AgentsView() {
@@ -57,7 +62,7 @@ export function AgentsView() {
         <>
           <div class="bar agents-bar">
             <h2>Agents</h2>
-            <span class="soft number">{todayWords(agents)}</span>
+            <Today agents={agents} />
             {mayEditAgents() && (
               <DialogButton
                 text="Add agent"

@@ -1,21 +1,29 @@
 // Shows how much of a limit is used: a thin bar and a text.
 
+import { exactMoney, money, tokens } from "./format.ts";
+
 interface MeterProps {
   readonly name: string;
   readonly used: number;
   /** The limit. Undefined if there is no limit to show. */
   readonly max: number | undefined;
-  readonly write: (figure: number) => string;
-  readonly unit?: string;
+  readonly of: "tokens" | "cost";
 }
 
-export function Meter({ name, used, max, write, unit = "" }: MeterProps) {
-  if (max === undefined) return <span class="meter-text">{`${write(used)}${unit}`}</span>;
+export function Meter({ name, used, max, of }: MeterProps) {
+  const [write, unit] = of === "cost" ? [money, ""] : [tokens, " tokens"];
+  const full = of === "cost" ? exactMoney(used) : `${used.toLocaleString()} tokens`;
+  if (max === undefined)
+    return (
+      <span class="meter-text" title={full}>
+        {write(used) + unit}
+      </span>
+    );
   const text = `${write(used)} of ${write(max)}${unit}${used >= max ? ", used up" : ""}`;
   const part = max <= 0 ? 1 : Math.min(1, used / max);
   const tone = used >= max ? "tone-bad" : part > 0.8 ? "tone-warn" : "tone-busy";
   return (
-    <span class={`meter ${tone}`}>
+    <span class={`meter ${tone}`} title={full}>
       {/* biome-ignore lint/a11y/useSemanticElements: its colours are the page's, in every browser */}
       <span
         class="meter-track"

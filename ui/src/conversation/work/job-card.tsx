@@ -5,7 +5,7 @@ import type { Labels } from "../../../../src/core/shapes/labels.ts";
 import { StepChips } from "../../labels/chips.tsx";
 import { Lines, Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
-import { Time } from "../../parts/time.tsx";
+import { Cost, Time } from "../../parts/time.tsx";
 import { outcomeWord } from "../../parts/words.ts";
 import { Prose } from "../text/text.tsx";
 import type { jobResultOf } from "./job-result.ts";
@@ -17,7 +17,7 @@ export function JobCard(props: {
   labels: Labels | undefined;
 }) {
   const { job, sessionKey, atMs, labels } = props;
-  const { status, result, notes, facts, plumbing } = job;
+  const { status, result, notes, facts, cost, plumbing } = job;
   return (
     <div class="job-card">
       <div class="line byline">
@@ -26,6 +26,7 @@ export function JobCard(props: {
         {facts.map((fact) => (
           <Name as="span" key={fact} class="soft number" text={fact} />
         ))}
+        {cost !== undefined && <Cost class="soft number" usd={cost} />}
         <StepChips labels={labels} />
         <Time class="number end soft small" at={atMs} />
       </div>

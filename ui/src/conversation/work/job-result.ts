@@ -1,15 +1,17 @@
 // Reads the announcement of a sub-agent's result (core/rules/announcement.ts writes it). Pure.
 // JR1: a text of any other form is not an announcement, and is shown unchanged.
 
-import { money } from "../../parts/format.ts";
+import { optional } from "../../../../src/core/optional.ts";
 
 interface JobResult {
   /** Outcome of the job: ok, error, timeout, aborted or unknown. */
   readonly status: string;
   readonly result: string;
   readonly notes: string;
-  /** Facts that are always shown: time and cost. */
+  /** Facts that are always shown, such as the time. */
   readonly facts: readonly string[];
+  /** In USD. */
+  readonly cost?: number;
   /** Facts that are shown only after a click: tokens, key, id, path. */
   readonly plumbing: readonly (readonly [name: string, value: string])[];
 }
@@ -24,15 +26,16 @@ function sectionOf(label: string, lines: readonly string[]): string {
 }
 
 /** Splits the line of statistics. Takes care that the path of the transcript may contain the separator. */
-function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
+function statsOf(line: string): Pick<JobResult, "facts" | "cost" | "plumbing"> {
   const facts: string[] = [];
   const plumbing: [string, string][] = [];
+  let cost: number | undefined;
   for (const part of line.slice("Stats: ".length).split(" · ")) {
     const name = PLUMBING.find((one) => part.startsWith(`${one} `));
     const last = plumbing.at(-1);
     if (name !== undefined) plumbing.push([name, part.slice(name.length + 1)]);
     else if (last?.[0] === "transcript") last[1] += ` · ${part}`;
-    else if (part.startsWith("cost $")) facts.push(money(Number(part.slice("cost $".length))));
+    else if (part.startsWith("cost $")) cost = Number(part.slice("cost $".length));
     else
       facts.push(
         part
@@ -41,7 +44,7 @@ function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
           .replace(/^0\.0/, "<0.1"),
       );
   }
-  return { facts, plumbing };
+  return { facts, plumbing, ...optional({ cost }) };
 }
 
 export function jobResultOf(text: string): JobResult | undefined {

@@ -16,11 +16,12 @@ import { ask, on } from "../../gateway.ts";
 import { type Field, FormFields, type Texts } from "../../inbox/form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Form } from "../../parts/dialog.tsx";
-import { clockTime, counted, money } from "../../parts/format.ts";
+import { clockTime, counted } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { sessionName } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
+import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
 import { keepInTab, tabStorage } from "../../token.ts";
 import { Columns, LabelDifferences, Side } from "./columns.tsx";
@@ -143,7 +144,8 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
       {varied !== undefined && (
         <>
           <p class="soft">
-            {`Models gave ${counted(varied.answers, "answer")}, ${money(varied.cost)}.`}
+            {`Models gave ${counted(varied.answers, "answer")}, `}
+            <Cost usd={varied.cost} />.
             {missing.length > 0 && safeLine(` Not in the record: ${missing.join(", ")}.`)}
           </p>
           <Columns diff={varied.diff} names={SIDES} />

@@ -3,7 +3,7 @@
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
-import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts";
+import { counted, DAY_MS, duration, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { State } from "../../parts/state.tsx";
 import { joinWords } from "../../parts/words.ts";
@@ -42,16 +42,10 @@ function AgentBudget({ budget }: { budget: Budget }) {
       </strong>
       <span class="line">
         {dailyCost !== undefined && (
-          <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} write={money} />
+          <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} of="cost" />
         )}
         {dailyTokens !== undefined && (
-          <Meter
-            name={`Tokens of ${agentId} today`}
-            used={tokensToday}
-            max={dailyTokens}
-            write={tokens}
-            unit=" tokens"
-          />
+          <Meter name={`Tokens of ${agentId} today`} used={tokensToday} max={dailyTokens} of="tokens" />
         )}
       </span>
       <State state="" tone={tone} text={words} />
@@ -68,7 +62,9 @@ function ChainBudget({ budget }: { budget: NonNullable<UsageReport["chainBudget"
   return (
     <li class="line small">
       <strong>Each chain</strong>
-      <span class="soft">at most {joinWords(limits, " and ")}</span>
+      <span class="soft" title={costMax === undefined ? undefined : exactMoney(costMax)}>
+        at most {joinWords(limits, " and ")}
+      </span>
       <State
         state=""
         tone={stoppedToday > 0 ? "bad" : "good"}

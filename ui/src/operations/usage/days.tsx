@@ -2,7 +2,8 @@
 // UD1: the chart is also available as text: as a sentence, and day by day with the arrow keys.
 
 import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts";
-import { money, tokens } from "../../parts/format.ts";
+import { exactMoney, money, tokens } from "../../parts/format.ts";
+import { Cost } from "../../parts/time.tsx";
 import { Plot, usePlace } from "../plot.tsx";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
@@ -45,7 +46,11 @@ export function Days({ days, lines, measure }: DaysProps) {
       title={title}
       class="usage-days"
       place={place}
-      when={words}
+      when={
+        <>
+          {dayWords(day)}: <Cost usd={cost} />, {tokens(totalTokens)} tokens
+        </>
+      }
       sentence={`${title}: at most ${write(most)}, on ${dayWords(days[values.indexOf(most)] ?? day)}.`}
       unit="day"
       words={words}
@@ -55,6 +60,7 @@ export function Days({ days, lines, measure }: DaysProps) {
       axis={[dayWords(days[0] ?? ""), days.length > 1 ? "today, UTC" : ""]}
       width={days.length * DAY_WIDTH}
     >
+      <title>{`${dayWords(day)}: ${exactMoney(cost)}`}</title>
       {values.map((value, index) => {
         const height = value === 0 ? 0 : Math.max(BAR_MIN, (value / top) * HEIGHT);
         return (

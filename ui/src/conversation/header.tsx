@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
+import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, listSessions, may } from "../gateway.ts";
 import { OutsideChip } from "../labels/chip.tsx";
@@ -84,6 +85,9 @@ export function Header({ thread }: { thread: Thread }) {
   /** A message of an earlier conversation, which is shown in a dialog. */
   const earlier = messageId === undefined || sessionId === undefined ? undefined : { messageId, sessionId };
   const row = thread.now?.session;
+  const agentId = row?.agentId ?? agentIn(sessionKey);
+  const agent = agentName(agentId);
+  const name = row?.label || row?.displayName || nameOf(sessionKey);
   const chainId = lastChain(thread);
   const origin = forkOrigin(sessionKey);
   // A reset changes the id of the current conversation.
@@ -97,15 +101,11 @@ export function Header({ thread }: { thread: Thread }) {
         ←
       </a>
       <h2 class="row fill">
-        <AgentMark id={row?.agentId ?? agentIn(sessionKey)} />
-        <Name
-          as="span"
-          class="cut"
-          text={row?.label || row?.displayName || nameOf(sessionKey)}
-          title={sessionKey}
-        />
+        <AgentMark id={agentId} />
+        <Name as="span" class="cut" text={name} title={sessionKey} />
       </h2>
       <div class="bar own-line conversation-facts small soft">
+        {name !== agent && <Name as="span" text={agent} title={`Agent ${agentId}`} />}
         {row !== undefined && <Doing row={row} onFailed={() => setDialog("failed")} />}
         {row?.archivedAt !== undefined && <span class="chip">archived</span>}
         <OutsideChip sessionKey={sessionKey} outside={row?.outside} />

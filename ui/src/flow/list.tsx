@@ -2,6 +2,8 @@
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { plainLine } from "../../../src/core/text/plain-line.ts";
+import { agentIn } from "../agents/face.ts";
+import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { Button } from "../parts/button.tsx";
 import { age, counted } from "../parts/format.ts";
@@ -37,6 +39,7 @@ export function ChainList(props: {
 }) {
   const { chains, chosen, more } = props;
   const nowMs = tick.value;
+  const findRoot = ({ rootSessionKey, sessions: [first = ""] }: ChainRow) => rootSessionKey ?? first;
   return (
     <ol class="chain-list" aria-label="Chains" data-list>
       {chains.map((chain) => (
@@ -47,8 +50,9 @@ export function ChainList(props: {
             aria-current={chain.chainId === chosen ? "true" : undefined}
           >
             <span class="row">
+              <AgentMark id={agentIn(findRoot(chain))} />
               <strong>
-                <Name text={nameOf(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
+                <Name text={nameOf(findRoot(chain))} />
               </strong>
               {chain.active && <State state="running" text="active" />}
               <span class="chain-age small soft">{age(chain.lastAt, nowMs)}</span>

@@ -99,7 +99,8 @@ describeInBrowser("agents", () => {
   });
 
   test("a model's test shows the answer with time, tokens and cost, or the error with a remedy; the keyboard suffices", async () => {
-    const house = await fleet();
+    const { file, opening } = withFile();
+    const house = await opening;
     const { page } = await visit(house.http, { token: TOKEN, at: "agents" });
     const tryOut = (name: string) => page.getByRole("button", { name: `Test ${name}` });
     await tryOut("offline/rehearsal").focus();
@@ -109,10 +110,17 @@ describeInBrowser("agents", () => {
     await tryOut("anthropic/claude-sonnet-4-5").press("Enter");
     const bad = row(page, "Models", "anthropic/").getByRole("status");
     await expect.poll(() => bad.innerText()).toContain("invalid x-api-key (HTTP 401)");
-    await expect.poll(() => bad.innerText()).toContain("Check the key (models.providers.anthropic.apiKey)");
+    await expect.poll(() => bad.innerText()).toContain("Check the key and its rights.");
     await expect
       .poll(() => row(page, "Models", "anthropic/").innerText())
       .toContain("$3.00 in, $0.30 cached, $15.00 out");
+    await bad.getByRole("button", { name: "Set the key" }).click();
+    const form = page.getByRole("dialog", { name: "Set the key" });
+    await expect.poll(() => form.getByLabel("Provider").inputValue()).toBe("anthropic");
+    await form.getByLabel("Key", { exact: true }).fill("sk-ant-another");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+    expect(file.read()).toContain("sk-ant-another");
     const client = await house.client();
     expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
   });

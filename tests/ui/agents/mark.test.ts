@@ -28,7 +28,7 @@ describeInBrowser("the mark of an agent", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     const expectMark = async (within: string) => {
       const mark = page.locator(within, { hasText: "Flyers" }).locator(".agent-mark").first();
-      await expect.poll(() => mark.getAttribute("data-letters"), within).toBe("🖨️");
+      await expect.poll(() => mark.getAttribute("data-letters"), { message: within }).toBe("🖨️");
       expect(await mark.getAttribute("class")).toContain("agent-pink");
     };
     await expectMark(".session-row");

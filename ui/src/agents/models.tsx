@@ -11,8 +11,10 @@ import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 import { joinWords } from "../parts/words.ts";
+import { plainHint } from "../setup/failed-run.ts";
 
 const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
+const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 
 /** The answer of a test, the reason why it was refused, or undefined while it runs. */
 type Test = ModelTest | { readonly refusal: string } | undefined;
@@ -24,7 +26,7 @@ function priceOf({ cost }: ModelRow): string {
   return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
-function Answer({ test }: { test: Test }) {
+function Answer({ test, provider }: { test: Test; provider: string }) {
   if (test === undefined) return <State state="running" text="Waiting for an answer…" />;
   if ("refusal" in test) return <Name as="p" class="small row-error tone-bad" text={test.refusal} />;
   const { ok, durationMs, totalTokens, cost, text, error, hint } = test;
@@ -36,7 +38,10 @@ function Answer({ test }: { test: Test }) {
         {ok && <State state="ok" text={text ? <Name text={`answered “${text}”`} /> : "works"} />}
         {!ok && <Name text={error ?? "no answer"} />} <span class="soft">{facts}</span>
       </p>
-      {!ok && hint !== undefined && <Name as="p" text={hint} />}
+      {!ok && hint !== undefined && <Name as="p" text={plainHint(hint)} />}
+      {!ok && hint?.includes(".apiKey") && (
+        <Fix code="model_unauthorized" agentId="" sessionKey="" provider={provider} />
+      )}
     </>
   );
 }
@@ -78,7 +83,11 @@ export function Models() {
                 priceOf(row),
               ]),
             ],
-            body: <div role="status">{model in tests && <Answer test={tests[model]} />}</div>,
+            body: (
+              <div role="status">
+                {model in tests && <Answer test={tests[model]} provider={row.provider} />}
+              </div>
+            ),
             actions: mayTest
               ? [{ label: "Test", about: model, disabled: isRunning, run: () => run(model) }]
               : [],

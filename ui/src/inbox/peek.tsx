@@ -13,7 +13,7 @@ import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
-import { causeOf, consequenceOf } from "../setup/failed-run.ts";
+import { causeOf, consequenceOf, describeFailure } from "../setup/failed-run.ts";
 import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Asked } from "./permission.tsx";
@@ -83,18 +83,14 @@ function Last({ item, answers }: PeekProps) {
   const { value: text = "" } = behind;
   // The summary is one line.
   const isFailed = code !== undefined && actions.includes("retry");
+  const cause = isFailed ? causeOf(code) : describeFailure(code, "");
   const isTold = text.replace(/\s+/g, " ").includes(summary);
   return (
     <>
       {!isTold && <Name as="p" text={summary} />}
-      {code !== undefined && !isFailed && (
+      {cause !== "" && (
         <p>
-          <span class="chip">{code}</span>
-        </p>
-      )}
-      {isFailed && (
-        <p>
-          {causeOf(code)} {consequenceOf(undefined, true)}
+          {cause} {isFailed && consequenceOf(undefined, true)}
         </p>
       )}
       {waitingFor.length > 0 && (

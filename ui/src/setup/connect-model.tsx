@@ -11,6 +11,7 @@ import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { change, literal } from "./change.ts";
+import { plainHint } from "./failed-run.ts";
 
 /** Name of the provider in the configuration whose address the reader gives. */
 const SERVER = "server";
@@ -87,7 +88,7 @@ function ModelStep(props: { provider: string; onUsed: () => void; onBack: () => 
   const use = async (): Promise<void> => {
     const model = `${provider}/${id}`;
     const { ok, error, hint } = await ask("models.test", { model });
-    if (!ok) throw new Error([error ?? "The model did not answer.", hint ?? ""].join(" ").trim());
+    if (!ok) throw new Error([error ?? "The model did not answer.", plainHint(hint ?? "")].join(" ").trim());
     await change([{ path: MODEL_PATH, value: literal(model) }]);
     say(`The agents use ${model} now.`);
     onUsed();

@@ -24,6 +24,13 @@ export const describeFailure = (code: string | undefined, reason: string): strin
 
 export const causeOf = (code: string): string => describeFailure(code, "The run failed.");
 
+/** Returns the hint of a model's test without the names of settings, which are for readers of the file. */
+export const plainHint = (hint: string): string =>
+  hint
+    .replace(/ \(models\.providers\.\S+\)/, "")
+    .replace(/models\.providers\.[\w-]+\.baseUrl/, "the address of the provider")
+    .replace(/models\.providers\.[\w-]+/, "the settings of the provider");
+
 /** Whether the form mends all failures of this kind together. */
 export const mendsAll = (code: string): boolean => code === "model_unauthorized" || code === "chain_limit";
 

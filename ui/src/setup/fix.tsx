@@ -22,13 +22,15 @@ import { FIX_WORDS } from "./failed-run.ts";
 interface Place {
   readonly agentId: string;
   readonly sessionKey: string;
+  /** The provider whose key is wrong. Default: that of the agent. */
+  readonly provider?: string;
 }
 type FormProps = Place & { readonly onClose: () => void };
 
-function Key({ agentId, onClose }: FormProps) {
+function Key({ agentId, provider: refused, onClose }: FormProps) {
   const refs = useModelRefs();
   const own = agents.value?.agents.find(({ id }) => id === agentId)?.model?.split("/", 1)[0];
-  const providers = new Set([own, ...refs.map((ref) => ref.split("/", 1)[0])]);
+  const providers = new Set([refused ?? own, ...refs.map((ref) => ref.split("/", 1)[0])]);
   return (
     <SchemaForm
       action="Save"

@@ -290,20 +290,16 @@ function Json({ call, result }: CallStep) {
   );
 }
 
-/** Shows why a call failed, and what helps. */
+/** Shows why a call failed. Its code and its hint are for the model, so they are in the JSON only. */
 export function Failure({ result }: { result: ToolResult }) {
   const raw = resultText(result);
   const value = parsed(raw);
-  const fields = fieldsOf(value);
-  const { hint, code } = fields;
   const words =
-    value === undefined ? raw || "The tool gave no reason." : findText(fields, ["error", "message"]);
+    value === undefined ? raw || "The tool gave no reason." : findText(fieldsOf(value), ["error", "message"]);
   return (
     <div class="stack tool-error">
       {words !== undefined && <Code name="Error" text={words} />}
       {words === undefined && <Value name="Error" value={value} depth={0} />}
-      {typeof hint === "string" && <Name as="p" text={hint} />}
-      <p>{typeof code === "string" && <Name as="span" class="chip" text={code} />}</p>
     </div>
   );
 }

@@ -90,6 +90,17 @@ describeInBrowser("deliveries", () => {
     await expect.poll(() => rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
+  test("a next attempt whose time has come is due", async () => {
+    const house = await open();
+    await deliver(house, "late", {}, { kind: "retry", error: "busy", nextAttemptAt: Date.now() + 600_000 });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    await rowOf(page, "late").getByText(/next attempt in \d/).waitFor();
+    await page.clock.install();
+    await page.clock.fastForward(660_000);
+    await rowOf(page, "late").getByText("next attempt is due").waitFor();
+    await expect.poll(() => rowOf(page, "late").innerText()).not.toContain("0 ms");
+  });
+
   test("a second click in the same place does not act on the delivery that has moved there", async () => {
     const house = await open();
     for (const id of ["first", "second"]) await deliver(house, id, {}, failed("refused", "no"));

@@ -4,12 +4,11 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Message } from "../../../src/core/shapes/message.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
-import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 import { whole } from "../../kit/live-text.ts";
-import { plainRedactor } from "../../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "../../store/samples.ts";
+import { hold } from "./transcript.ts";
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -58,17 +57,6 @@ const HEAVY = [
   "<a ".repeat(10_000),
   "\n".repeat(50_000),
 ];
-
-async function hold(house: House, messages: readonly Message[]): Promise<void> {
-  const { sessionId = "" } = await (await house.client()).request("chat.history", {
-    sessionKey: MAIN,
-    limit: 1,
-  });
-  await house.store.transaction(async (tx) => {
-    for (const entry of messages)
-      await appendEntry(tx, { sessionKey: MAIN, sessionId, entry }, plainRedactor);
-  });
-}
 
 /** Collects the harm that a text could have done to the page. */
 function harm(page: Page) {

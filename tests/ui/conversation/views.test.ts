@@ -1,14 +1,19 @@
 // Opened tool calls are shown as what they are: a terminal, a change, a file, a table, a message.
 
 import { expect, test } from "vitest";
+import type { Message } from "../../../src/core/shapes/message.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { doing, inTurn, sending, talkingModel } from "../../kit/talking-model.ts";
+import { assistantMessage, toolResult } from "../../store/samples.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
+import { hold } from "./transcript.ts";
 
 const MAIN = "agent:main:main";
 
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const CODE = "export const answer = 41;\n";
 const HOSTILE = "<img src=x onerror=alert(1)>\u202etxt.exe\n```\n# not a heading";
 
@@ -128,5 +133,51 @@ describeInBrowser("opened tool calls", () => {
     await read?.getByRole("group", { name: "Error" }).getByText('"code": "file_not_found"').waitFor();
     await hint?.waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  test("a cut command has an unknown outcome, a picture is drawn, and an address opens only if it is one of the web", async () => {
+    const house = await openHouse();
+    const call = (id: string, name: string, args: object, result: object): Message[] => [
+      {
+        ...assistantMessage(`call ${id}`, ""),
+        content: [{ type: "toolCall", id, name, arguments: { ...args } }],
+      },
+      { ...toolResult(`result ${id}`, ""), toolCallId: id, toolName: name, ...result },
+    ];
+    const saying = (value: object) => ({ content: [{ type: "text", text: JSON.stringify(value) }] });
+    const page = { title: "A page", url: "https://example.com/a" };
+    const script = { title: "A script", url: "javascript:window.broken=1" };
+    await hold(house, [
+      ...call(
+        "cut",
+        "exec",
+        { command: "deploy" },
+        {
+          ...saying({ code: "outcome_unknown", error: "The process ended during the call." }),
+          isError: true,
+        },
+      ),
+      ...call("drawn", "screenshot", {}, { content: [{ type: "image", mimeType: "image/png", data: PNG }] }),
+      ...call("linked", "fetch", {}, saying(page)),
+      ...call("listed", "search", {}, saying({ results: [page, script] })),
+    ]);
+    const { page: view } = await visit(house.http, {
+      token: TOKEN,
+      at: `sessions/${encodeURIComponent(MAIN)}`,
+    });
+    const rows = view.locator(".steps .tool");
+    await expect.poll(() => rows.count()).toBe(4);
+    for (let at = 0; at < 4; at += 1) await rows.nth(at).locator("summary").click();
+    await rows.nth(0).locator("summary").getByText("outcome unknown").waitFor();
+    await expect.poll(() => rows.nth(0).getByText("failed").count()).toBe(0);
+    const picture = rows.nth(1).locator("img");
+    await expect.poll(() => picture.evaluate((one: HTMLImageElement) => one.naturalWidth)).toBe(1);
+    for (const at of [2, 3]) {
+      const link = rows.nth(at).getByRole("link");
+      await expect.poll(() => link.getAttribute("href")).toBe(page.url);
+      expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+    }
+    await rows.nth(3).getByText("A script").waitFor();
+    await expect.poll(() => view.locator("a[href^='javascript:']").count()).toBe(0);
   });
 });

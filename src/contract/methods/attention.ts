@@ -49,6 +49,7 @@ const ITEM = named(
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
       hold: HOLD,
       code: text("Error code of a failure."),
+      model: text("Only for failed runs: model of the last call."),
       labels: about(declared<Labels>("Labels"), "Only for requests about labels: the labels of the run."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
       ...AWAITED,

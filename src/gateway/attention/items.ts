@@ -184,7 +184,7 @@ export function endedItem(
   turn: PlacedTurn & { readonly jobs: readonly string[] },
   texts: TurnTexts | undefined,
 ): AttentionItem {
-  const { runId, sessionKey, agentId, kind, group, code, endedAt, label, flowStep, dismissed } = turn;
+  const { runId, sessionKey, agentId, kind, group, code, model, endedAt, label, flowStep, dismissed } = turn;
   const state = group === "waiting" ? group : turn.state;
   const actions: Action[] = [];
   const hasFailed = state === "error" || state === "timeout";
@@ -205,6 +205,7 @@ export function endedItem(
     state,
     ...attemptOf(texts),
     ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
+    ...(hasFailed ? optional({ model }) : {}),
     ...(group === "waiting" ? waitsFor(turn.jobs) : {}),
   };
 }

@@ -52,6 +52,36 @@ describeInBrowser("a failed run", () => {
     await expect.poll(() => card.count()).toBe(0);
   });
 
+  test("the key to set is that of the provider whose model failed, not that of the agent's model", async () => {
+    const model = await startModelServer(() => ({ status: 401, headers: {}, body: "invalid api key" }));
+    cleanup(() => model.close());
+    const provider = (id: string) => ({
+      ...{ api: "openai-completions", baseUrl: `${model.url}/openai/v1`, models: [{ id }] },
+      apiKey: `sk-of-${id}-0123456789`,
+    });
+    const house = await openWith(model, {
+      models: { providers: { local: provider("one"), far: provider("two") } },
+    });
+    await house.client.request("sessions.patch", { key: MAIN, model: "far/two" });
+    await house.client.agent({ sessionKey: MAIN, message: "hello" }).done.catch(() => {});
+    const http = `http://127.0.0.1:${house.app.port}`;
+    const { page } = await visit(http, { token: TOKEN, at: "inbox" });
+    const dialog = dialogOf(page, "Set the key");
+    const openDialog = () => page.getByRole("button", { name: "Set the key" }).first().click();
+    await openDialog();
+    await expect.poll(() => dialog.getByLabel("Provider").inputValue()).toBe("far");
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.goto(`${http}/#/${AT}`);
+    await openDialog();
+    await expect.poll(() => dialog.getByLabel("Provider").inputValue()).toBe("far");
+    await dialog.getByLabel("Key", { exact: true }).fill(KEY);
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    const text = readFileSync(house.path, "utf8");
+    expect(text).toContain("sk-of-one-0123456789");
+    expect(text).toContain(KEY);
+  });
+
   test("a model that the provider does not know is replaced for the conversation", async () => {
     const { page, card } = await failed(({ body }) =>
       (body as { model?: string }).model === "two"

@@ -26,7 +26,7 @@ function priceOf({ cost }: ModelRow): string {
   return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
-function Answer({ test, provider }: { test: Test; provider: string }) {
+function Answer({ test, model }: { test: Test; model: string }) {
   if (test === undefined) return <State state="running" text="Waiting for an answer…" />;
   if ("refusal" in test) return <Name as="p" class="small row-error tone-bad" text={test.refusal} />;
   const { ok, durationMs, totalTokens, cost, text, error, hint } = test;
@@ -40,7 +40,7 @@ function Answer({ test, provider }: { test: Test; provider: string }) {
       </p>
       {!ok && hint !== undefined && <Name as="p" text={plainHint(hint)} />}
       {!ok && hint?.includes(".apiKey") && (
-        <Fix code="model_unauthorized" agentId="" sessionKey="" provider={provider} />
+        <Fix code="model_unauthorized" agentId="" sessionKey="" model={model} />
       )}
     </>
   );
@@ -83,11 +83,7 @@ export function Models() {
                 priceOf(row),
               ]),
             ],
-            body: (
-              <div role="status">
-                {model in tests && <Answer test={tests[model]} provider={row.provider} />}
-              </div>
-            ),
+            body: <div role="status">{model in tests && <Answer test={tests[model]} model={model} />}</div>,
             actions: mayTest
               ? [{ label: "Test", about: model, disabled: isRunning, run: () => run(model) }]
               : [],

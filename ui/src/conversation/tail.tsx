@@ -102,7 +102,7 @@ function Failure({ row, thread: { runs, messages } }: { row: Now["session"]; thr
   if (failure === undefined) return null;
   const { runId, code, retriable } = failure;
   const mayRetry = retriable && may("operator.write") && has("runs.retry");
-  const { totalTokens = 0 } = runs[runId]?.usage ?? {};
+  const { usage: { totalTokens = 0 } = {}, model } = runs[runId] ?? {};
   const hasWritten = messages.some(
     (one) => one.runId === runId && one.role === "assistant" && storedText(one, "text") !== "",
   );
@@ -115,7 +115,7 @@ function Failure({ row, thread: { runs, messages } }: { row: Now["session"]; thr
       )}
       {retriable && (
         <div class="bar">
-          {code in FIX_WORDS && <Fix code={code} agentId={agentId} sessionKey={sessionKey} />}
+          {code in FIX_WORDS && <Fix {...{ code, agentId, sessionKey, model }} />}
           {mayRetry && (
             <ActButton
               text="Retry"

@@ -1,6 +1,7 @@
 // Puts failures of one cause together, so that they are one row of the inbox. Pure.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { providerIn } from "../setup/failed-run.ts";
 import { summaryOf } from "./marks.ts";
 
 /** Number of failures of one cause that become one row. */
@@ -16,8 +17,11 @@ export interface Entry {
 
 /** Returns the cause of a failure that can be retried. Numbers in its text differ from case to case. */
 function causeOf(item: AttentionItem): string {
-  const { id, kind, code = "", actions } = item;
-  return actions.includes("retry") ? `${kind} ${code} ${summaryOf(item).replace(/\d+/g, "0")}` : id;
+  const { id, kind, code = "", model = "", actions } = item;
+  if (!actions.includes("retry")) return id;
+  // Each provider has a key of its own.
+  const provider = code === "model_unauthorized" ? providerIn(model) : "";
+  return `${kind} ${code} ${provider} ${summaryOf(item).replace(/\d+/g, "0")}`;
 }
 
 /** Returns the rows of a group. Failures of one cause stand in the place of the newest of them. */

@@ -77,7 +77,7 @@ function Summary({ item }: { item: AttentionItem }) {
 export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boolean; use: InboxUse }) {
   const { id, items } = entry;
   const [item] = items;
-  const { sessionKey = "", agentId = "", kind, code } = item;
+  const { sessionKey = "", agentId = "", kind, code, model } = item;
   const summary = summaryOf(item);
   const isOne = items.length === 1;
   const [unfolded, setUnfolded] = useState(false);
@@ -124,7 +124,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
         <Time class="number soft small" at={item.since} as="age" />
         <div class="row inbox-actions">
           {code !== undefined && actions.includes("retry") && (isOne || mendsAll(code)) && (
-            <Fix code={code} agentId={agentId} sessionKey={sessionKey} />
+            <Fix {...{ code, agentId, sessionKey, model }} />
           )}
           {actions.map((action) => {
             const isRetrying = action === "retry" && busy.value.get(item.id) === action;

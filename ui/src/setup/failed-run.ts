@@ -34,6 +34,9 @@ export const plainHint = (hint: string): string =>
 /** Whether the form mends all failures of this kind together. */
 export const mendsAll = (code: string): boolean => code === "model_unauthorized" || code === "chain_limit";
 
+/** Returns the provider of a model. */
+export const providerIn = (model: string): string => model.split("/", 1)[0] ?? "";
+
 const KEPT = "The message is kept.";
 
 /** `begun`: the model has answered; undefined: unknown. `retriable`: the reader may retry it. */

@@ -17,27 +17,27 @@ import { useReading } from "../parts/reading.ts";
 import type { Option } from "../parts/select.tsx";
 import { hrefOf } from "../route.ts";
 import { change, literal } from "./change.ts";
-import { FIX_WORDS } from "./failed-run.ts";
+import { FIX_WORDS, providerIn } from "./failed-run.ts";
 
 interface Place {
   readonly agentId: string;
   readonly sessionKey: string;
-  /** The provider whose key is wrong. Default: that of the agent. */
-  readonly provider?: string;
+  /** The model that failed. Default: that of the agent. */
+  readonly model?: string | undefined;
 }
 type FormProps = Place & { readonly onClose: () => void };
 
-function Key({ agentId, provider: refused, onClose }: FormProps) {
-  const refs = useModelRefs();
-  const own = agents.value?.agents.find(({ id }) => id === agentId)?.model?.split("/", 1)[0];
-  const providers = new Set([refused ?? own, ...refs.map((ref) => ref.split("/", 1)[0])]);
+function Key({ agentId, model, onClose }: FormProps) {
+  const failed = model ?? agents.value?.agents.find(({ id }) => id === agentId)?.model;
+  const refs = [failed ?? [], useModelRefs()].flat(2);
+  const providers = new Set(refs.map(providerIn));
   return (
     <SchemaForm
       action="Save"
       fields={[
         {
           ...{ name: "provider", title: "Provider", type: "choice", required: true },
-          choices: [...providers].filter((one) => one !== undefined),
+          choices: [...providers],
         },
         { name: "key", title: "Key", secret: true, required: true },
       ]}

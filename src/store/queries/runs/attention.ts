@@ -37,6 +37,8 @@ export interface EndedTurn extends TurnOf {
   readonly endedAt: number;
   readonly code?: string;
   readonly error?: string;
+  /** Model of the last call. */
+  readonly model?: string;
   /** End of the turn's reply. */
   readonly tail: string;
   /** The agent is elsewhere, and waits for another message. */
@@ -106,7 +108,7 @@ export async function lastTurns(
   const { rows } = await sql<
     Nulls<Omit<EndedTurn, "asks" | "dismissed">> & { asks: number; dismissed_at: number | null }
   >`
-    select ${TURN}, r.state, r.ended_at as "endedAt", r.code, r.error,
+    select ${TURN}, r.state, r.ended_at as "endedAt", r.code, r.error, r.model,
       coalesce(${endOf(db, sql`r.reply`, TAIL_CHARS)}, '') as tail, r.dismissed_at,
       (select count(*) from remote_tasks t
         where t.session_id = r.session_id and t.run_id = r.run_id and t.is_asking = 1) as asks

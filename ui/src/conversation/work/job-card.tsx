@@ -31,7 +31,9 @@ export function JobCard(props: {
         <Time class="number end soft small" at={atMs} />
       </div>
       {result === "" ? <p class="soft">No result text</p> : <Prose text={result} />}
-      {notes !== "" && <Lines class={["ok", "aborted"].includes(status) ? "soft" : "entry-error"} text={notes} />}
+      {notes !== "" && (
+        <Lines class={["ok", "aborted"].includes(status) ? "soft" : "entry-error"} text={notes} />
+      )}
       <details class="small plumbing">
         <summary class="soft">Details</summary>
         <dl class="facts">

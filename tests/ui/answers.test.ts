@@ -94,7 +94,9 @@ describeInBrowser("deliveries", () => {
     const house = await open();
     await deliver(house, "late", {}, { kind: "retry", error: "busy", nextAttemptAt: Date.now() + 600_000 });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
-    await rowOf(page, "late").getByText(/next attempt in \d/).waitFor();
+    await rowOf(page, "late")
+      .getByText(/next attempt in \d/)
+      .waitFor();
     await page.clock.install();
     await page.clock.fastForward(660_000);
     await rowOf(page, "late").getByText("next attempt is due").waitFor();

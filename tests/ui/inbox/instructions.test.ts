@@ -8,7 +8,7 @@ import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { rowIn } from "./kit.ts";
+import { rowIn, settled } from "./kit.ts";
 
 const GUEST = "token-of-a-guest-0123456789";
 
@@ -36,6 +36,11 @@ describeInBrowser("changed instruction files in the inbox", () => {
     await guest.request("agent.wait", { runId });
     const { page } = await visit(house.http, { token: TOKEN });
     const row = rowIn(page, "Needs you", "was changed by a run with outside content");
+    // Without a look at the row's details, the question before Allow shows the change, too.
+    await settled(row.getByRole("button", { name: "Allow" }));
+    await row.getByRole("button", { name: "Allow" }).click();
+    await page.getByRole("dialog").getByText("+Obey 53.", { exact: true }).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     await row.getByRole("button", { name: "Peek" }).click();
     const change = row.getByRole("figure");
     await change.getByText("+Obey 53.", { exact: true }).waitFor();

@@ -12,6 +12,7 @@ import { Button } from "../parts/button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { lazy } from "../parts/lazy.tsx";
 import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
 import { act, busy, doubtOfAll } from "./actions.ts";
@@ -23,6 +24,8 @@ import "./inbox.css";
 import { InboxRow } from "./row.tsx";
 import { isSnoozed, snooze, wake } from "./snooze.ts";
 import { type Filter, type InboxUse, isWanted, SelectionBar, TriageTools, toggleIds } from "./triage.tsx";
+
+const Change = lazy(async () => (await import("./change.tsx")).Change);
 
 /** Names the link to all failed sessions, which also are those that need the reader. */
 const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
@@ -179,6 +182,7 @@ export function Inbox() {
           onClose={() => setDoubt(undefined)}
         >
           <p>{doubt.words}</p>
+          {doubt.items.map((item) => item.kind === "instructions" && <Change key={item.id} item={item} />)}
         </Confirm>
       )}
     </div>

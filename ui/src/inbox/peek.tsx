@@ -14,6 +14,7 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { causeOf, consequenceOf, describeFailure } from "../setup/failed-run.ts";
+import { Change } from "./change.tsx";
 import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Asked } from "./permission.tsx";
@@ -121,33 +122,6 @@ function Last({ item, answers }: PeekProps) {
       {sessionKey !== undefined && actions.includes("answer") && (
         <Answer sessionKey={sessionKey} answers={answers} />
       )}
-    </>
-  );
-}
-
-const DIFF_CLASSES: Readonly<Record<string, string>> = {
-  "+": "tone-good toned",
-  "-": "tone-bad toned",
-  "@": "soft",
-};
-
-function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionItem }) {
-  return (
-    <>
-      <Name as="p" text={summary} />
-      <figure class="stack">
-        <figcaption class="soft">
-          <Name text={title} />
-        </figcaption>
-        <pre class="sunken">
-          {diff.split("\n").map((line, at) => (
-            <bdi key={at} class={DIFF_CLASSES[line.charAt(0)]}>{`${line}\n`}</bdi>
-          ))}
-        </pre>
-      </figure>
-      <p class="soft">
-        Until you allow it, the text before the change counts. Deny restores that text in the file.
-      </p>
     </>
   );
 }

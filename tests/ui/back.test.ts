@@ -38,6 +38,22 @@ describeInBrowser("the way back", () => {
     await expect.poll(() => topOf(page, ".split-main")).toBe(before);
   });
 
+  test("to the inbox leads to a row that the reader had unfolded, with the filter of the others", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    for (let at = 1; at <= 20; at += 1) {
+      const { key } = await client.request("sessions.create", { label: `deploy ${at}` });
+      await say(house, key, `do ${at}`);
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    await group(page, "Done").getByRole("button", { name: "Show 12 more" }).click();
+    await rowIn(page, "Done", "deploy 1").last().getByRole("link").click();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.goBack();
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+    await expect.poll(focused).toMatch(/^deploy 1$/);
+  });
+
   test("to a conversation leads to the message that was read; a new visit begins at its end", async () => {
     const house = await openHouse();
     await append(house, 0, 200);

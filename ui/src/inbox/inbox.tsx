@@ -12,6 +12,7 @@ import { Button } from "../parts/button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { useKept } from "../parts/kept.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
@@ -31,8 +32,8 @@ const Change = lazy(async () => (await import("./change.tsx")).Change);
 const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
 
 function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
-  const [all, setAll] = useState(false);
   const { group, more, items } = rows;
+  const [all, setAll] = useKept(`all of ${group}`, false);
   const triages = group === "needs_you";
   const awake = triages ? items.filter((item) => !isSnoozed(item)) : items;
   const entries = entriesOf(triages ? awake.filter((item) => isWanted(item, use.filter)) : items);
@@ -105,11 +106,11 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
 }
 
 export function Inbox() {
-  const [open, setOpen] = useState<string>();
+  const [open, setOpen] = useKept<string | undefined>("open row", undefined);
   /** An action that the reader has still to confirm. */
   const [doubt, setDoubt] = useState<{ items: readonly AttentionItem[]; deed: Deed; words: string }>();
   const onPeek = (id: string): void => setOpen((before) => (before === id ? undefined : id));
-  const [filter, setFilter] = useState<Filter>("");
+  const [filter, setFilter] = useKept<Filter>("filter", "");
   const [selected, setSelected] = useState<ReadonlySet<string>>();
   const onDeed = (items: readonly AttentionItem[], deed: Deed): void => {
     const words = doubtOfAll(items, deed);

@@ -9,6 +9,7 @@ import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { Button } from "../parts/button.tsx";
 import { age } from "../parts/format.ts";
+import { useKept } from "../parts/kept.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Lines, Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
@@ -80,7 +81,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
   const { sessionKey = "", agentId = "", kind, code, model } = item;
   const summary = summaryOf(item);
   const isOne = items.length === 1;
-  const [unfolded, setUnfolded] = useState(false);
+  const [unfolded, setUnfolded] = useKept(`unfolded ${id}`, false);
   const open = isOne ? use.open === id : unfolded;
   const turn = (): void => (isOne ? use.onPeek(id) : setUnfolded(!unfolded));
   const belowId = useId();

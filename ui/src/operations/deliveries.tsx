@@ -15,6 +15,7 @@ import { doubtOf } from "../inbox/actions.ts";
 import { moved, useMoves } from "../inbox/moved.ts";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration } from "../parts/format.ts";
+import { useKept } from "../parts/kept.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useNews, usePages } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
@@ -136,7 +137,7 @@ function deliveryRow(row: DeliveryRow): ResourceRow {
 }
 
 export function DeliveriesTab() {
-  const [filter, setFilter] = useState(EVERYTHING);
+  const [filter, setFilter] = useKept("filter", EVERYTHING);
   const { state, sessionKey, includeDismissed } = filter;
   const outbox = usePages(JSON.stringify(filter), (before?: PayloadOf<"deliveries.list">) =>
     ask("deliveries.list", {

@@ -69,6 +69,23 @@ describeInBrowser("unfinished runs", () => {
     await page.getByText("Nothing is running").waitFor();
   });
 
+  test("a second click after Stop does not stop the run that has moved below the pointer", async () => {
+    const { house, release } = await busy(4);
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await expect.poll(() => rows(page).count()).toBe(4);
+    const stop = (name: string) => page.getByRole("button", { name: `Stop ${name}`, exact: true });
+    const [first = ""] = await names(page);
+    const { x = 0, y = 0 } = (await stop(first).boundingBox()) ?? {};
+    await stop(first).click();
+    await stop(first).waitFor({ state: "detached" });
+    await page.mouse.click(x + 4, y + 4);
+    const [second = "", third = ""] = await names(page);
+    await stop(third).click();
+    await stop(third).waitFor({ state: "detached" });
+    expect(await names(page)).toContain(second);
+    release();
+  });
+
   test("ST1: a selected run that was stopped together with another one, as its job, counts as stopped", async () => {
     const { house, release } = await busy(2);
     const { page } = await visit(house.http, { token: TOKEN });

@@ -2,12 +2,14 @@
 // it. Tests use two tabs and the keyboard.
 
 import { expect, test } from "vitest";
+import { textOf } from "../../../src/core/shapes/message.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { until } from "../../kit/until.ts";
+import { relayOf } from "../relay.ts";
 import { group, MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
 const TOKENS = [{ token: "reader", role: "operator", scopes: ["operator.read"] }] as const;
@@ -116,6 +118,36 @@ describeInBrowser("the inbox", () => {
       { id: "one", state: "sent" },
       { id: "two", state: "failed" },
     ]);
+  });
+
+  test("a long question with marks stands whole and once; an answer that a reload interrupted is sent once", async () => {
+    const long = `${"word ".repeat(60)}, **shall I** go on?`;
+    const house = await openHouse({ play: async ({ run }) => (run.input.text === "start" ? long : "done") });
+    await say(house, MAIN, "start");
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "chat.send");
+    await page.reload();
+    await rowIn(page, "Needs you", "word word").getByRole("button", { name: "Peek" }).click();
+    const peek = page.locator(".inbox-peek");
+    await peek.getByText("shall I go on?").waitFor();
+    const words = (await peek.innerText()).split("word").length - 1;
+    expect(words).toBe(60);
+    relay.hold();
+    const answer = page.getByRole("textbox", { name: "Your answer" });
+    await answer.fill("Yes, once");
+    await answer.press("Enter");
+    await expect.poll(() => relay.asked()).toBe(1);
+    const client = await house.client();
+    const texts = async () =>
+      (await client.request("chat.history", { sessionKey: MAIN })).messages
+        .filter(({ role }) => role === "user")
+        .map(textOf);
+    await expect.poll(texts).toEqual(["start", "Yes, once"]);
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(MAIN)}`);
+    await page.reload();
+    await page.locator(".entry").getByText("Yes, once", { exact: true }).waitFor();
+    await expect.poll(() => page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    expect(await texts()).toEqual(["start", "Yes, once"]);
   });
 
   test("the inbox works with the keyboard: j and k move, Space shows a preview, an answer is sent, Enter opens", async () => {

@@ -13,7 +13,7 @@ interface ActProps extends ButtonHTMLAttributes {
   readonly act: () => Promise<unknown>;
 }
 
-export function ActButton({ of = "", act, ...attributes }: ActProps) {
+export function ActButton({ of = "", act, disabled, ...attributes }: ActProps) {
   const [begun, setBegun] = useState<string>();
   const begin = (): void => {
     setBegun(of);
@@ -22,6 +22,6 @@ export function ActButton({ of = "", act, ...attributes }: ActProps) {
       complain(error);
     });
   };
-  const isBegun = begun === of;
-  return <Button {...attributes} aria-disabled={isBegun} onClick={() => isBegun || begin()} />;
+  const isOff = disabled === true || begun === of;
+  return <Button {...attributes} aria-disabled={isOff} onClick={() => isOff || begin()} />;
 }

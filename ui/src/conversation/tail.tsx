@@ -6,6 +6,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
+import { Held } from "../inbox/held.tsx";
 import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
 import { Asked } from "../inbox/permission.tsx";
 import { lazy } from "../parts/lazy.tsx";
@@ -66,7 +67,16 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
       <div class="bar">
         <State state="queued" text={steer === true ? "read before the next step" : "queued"} />
         {may("operator.write") && (
-          <ActButton text="Cancel" class="quiet" act={() => ask("chat.abort", { sessionKey, runId })} />
+          <Held of={runId}>
+            {(isHeld) => (
+              <ActButton
+                text="Cancel"
+                class="quiet"
+                disabled={isHeld}
+                act={() => ask("chat.abort", { sessionKey, runId })}
+              />
+            )}
+          </Held>
         )}
       </div>
     </li>

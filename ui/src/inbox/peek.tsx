@@ -4,7 +4,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
-import { draftOf, keepDraft } from "../conversation/drafts.ts";
+import { plainLine } from "../../../src/core/text/plain-line.ts";
+import { draftOf, keepDraft, requestOf } from "../conversation/drafts.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { ask } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
@@ -36,7 +37,7 @@ function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }
     if (busy || text.trim() === "") return;
     setBusy(true);
     try {
-      await ask("chat.send", { sessionKey, message: text });
+      await ask("chat.send", { sessionKey, message: text, idempotencyKey: requestOf(sessionKey) });
       keepDraft(sessionKey, "");
       say("Sent.");
     } catch (problem) {
@@ -82,10 +83,10 @@ function Last({ item, answers }: PeekProps) {
     return texts.findLast((text) => text.trim() !== "") ?? "";
   });
   const { value: text = "" } = behind;
-  // The summary is one line.
   const isFailed = code !== undefined && actions.includes("retry");
   const cause = isFailed ? causeOf(code) : describeFailure(code, "");
-  const isTold = text.replace(/\s+/g, " ").includes(summary);
+  // The summary is one line without marks, and may be cut.
+  const isTold = plainLine(text).includes(summary.replace(/…$/, ""));
   return (
     <>
       {!isTold && <Name as="p" text={summary} />}

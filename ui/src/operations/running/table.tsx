@@ -4,6 +4,7 @@ import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
+import { Held } from "../../inbox/held.tsx";
 import { awaitedPermission, permissionsOf } from "../../inbox/model.ts";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -165,7 +166,15 @@ export function RunsTable(props: TableProps) {
                 <a href={hrefOf({ view: "flow", chainId: run.chainId })} aria-label={`Flow of ${about}`}>
                   Flow
                 </a>
-                {run.mayStop && <ActionButton action={{ label: "Stop", about, run: () => onStop(run) }} />}
+                {run.mayStop && (
+                  <Held of={run.runId}>
+                    {(isHeld) => (
+                      <ActionButton
+                        action={{ label: "Stop", about, disabled: isHeld, run: () => onStop(run) }}
+                      />
+                    )}
+                  </Held>
+                )}
               </>
             );
           },

@@ -72,7 +72,7 @@ describeInBrowser("clicks", () => {
     await page.locator(".nav-count", { hasText: "2 need you" }).waitFor();
     const failed = rowIn(page, "Needs you", "printer");
     await failed.getByText("the disk is full").waitFor();
-    expect(await failed.locator("[aria-expanded=true]").count()).toBe(0);
+    await expect.poll(() => failed.locator("[aria-expanded=true]").count()).toBe(0);
 
     const attach = await home();
     await attach.click(failed.getByRole("link", { name: "printer" }));

@@ -281,6 +281,6 @@ test("rates in the history cover the last minute", async () => {
   const { series } = history.after(0);
   const valuesOf = (name: string) => series.find((one) => one.name === name)?.values;
   expect(valuesOf("tokens")).toEqual([null, 120, 120, 120, 120, 120, 120, 0]);
-  expect(valuesOf("cost")).toEqual([null, 30, 30, 30, 30, 30, 30, 0]);
+  expect(valuesOf("cost")).toEqual([null, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0]);
   history.stop();
 });

@@ -29,7 +29,7 @@ describeInBrowser("the mark of an agent", () => {
     const expectMark = async (within: string) => {
       const mark = page.locator(within, { hasText: "Flyers" }).locator(".agent-mark").first();
       await expect.poll(() => mark.getAttribute("data-letters"), { message: within }).toBe("🖨️");
-      expect(await mark.getAttribute("class")).toContain("agent-pink");
+      await expect.poll(() => mark.getAttribute("class")).toContain("agent-pink");
     };
     await expectMark(".session-row");
     await expectMark(".inbox-row");

@@ -175,7 +175,7 @@ describeInBrowser("opened tool calls", () => {
     for (const at of [2, 3]) {
       const link = rows.nth(at).getByRole("link");
       await expect.poll(() => link.getAttribute("href")).toBe(page.url);
-      expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+      await expect.poll(() => link.getAttribute("rel")).toBe("noopener noreferrer");
     }
     await rows.nth(3).getByText("A script").waitFor();
     await expect.poll(() => view.locator("a[href^='javascript:']").count()).toBe(0);

@@ -20,7 +20,7 @@ const EVERY_MS = 5_000;
 /** Maximum number of sessions with unfinished runs that are read. */
 const ACTIVE_MAX = 200;
 
-/** Shows the cost of all agents today, and how often they failed. Shows nothing if the reader may not know. */
+/** Shows the cost of all agents today, and how often they failed. Empty if the reader may not know. */
 function Today({ agents }: { agents: readonly AgentDetails[] }) {
   const days = agents.flatMap(({ today }) => today ?? []);
   const cost = days.reduce((sum, day) => sum + day.cost, 0);

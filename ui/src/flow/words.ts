@@ -55,8 +55,8 @@ function endWord({ code }: ChainStep): "answered" | "stopped" | "failed" {
 }
 
 /**
- * Returns whether a step failed, or reports a failed job. A run that was stopped did not fail, and a refusal has
- * a mark of its own.
+ * Returns whether a step failed, or reports a failed job. A run that was stopped did not fail, and a refusal
+ * has a mark of its own.
  */
 export function isFailed(step: ChainStep): boolean {
   if (["error", "timeout", "failed"].includes(step.state)) return true;

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { plainLine } from "../../../src/core/text/plain-line.ts";
-import { draftOf, keepDraft, requestOf } from "../conversation/drafts.ts";
+import { begunRequest, draftOf, keepDraft, requestOf } from "../conversation/drafts.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { ask } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
@@ -77,8 +77,11 @@ interface PeekProps {
 function Last({ item, answers }: PeekProps) {
   const { summary, sessionKey, code, actions, waitingFor = [] } = item;
   const behind = useReading(`${item.id} ${item.since}`, async () => {
-    if (item.sessionKey === undefined) return "";
-    const { messages } = await ask("chat.history", { sessionKey: item.sessionKey, limit: LAST_MESSAGES });
+    if (sessionKey === undefined) return "";
+    const page = { sessionKey, limit: LAST_MESSAGES, includeRuns: true };
+    const { messages, runs = {} } = await ask("chat.history", page);
+    // The answer has arrived, though the page was loaded again before it heard so.
+    if (begunRequest(sessionKey) in runs) keepDraft(sessionKey, "");
     const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
     return texts.findLast((text) => text.trim() !== "") ?? "";
   });

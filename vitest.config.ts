@@ -21,7 +21,8 @@ const STALLED_BROWSER = { count: 1, condition: /^Test timed out|Timeout \d+ms ex
 /** Files that have quick and deep tests (tests/kit/deep.ts). */
 const SHARED = testFilesWith('/kit/deep.ts"');
 /** One more than the cores, because many files wait for processes, browsers and databases. */
-const QUICK = { provide: { isDeep: false }, maxWorkers: availableParallelism() + 1 };
+const WAITING = { maxWorkers: availableParallelism() + 1 };
+const QUICK = { ...WAITING, provide: { isDeep: false } };
 
 /**
  * Tests that run first: small files that take minutes. In a new clone, where no times are recorded, the
@@ -79,7 +80,8 @@ export default defineConfig({
           globalSetup: ["tests/setup-deep.ts"],
           include: [...DEEP, ...SHARED],
           exclude: [...configDefaults.exclude, ...ALONE],
-          ...{ ...QUICK, provide: { isDeep: true } },
+          ...WAITING,
+          provide: { isDeep: true },
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,5 +1,5 @@
-// A thousand clients and two hundred busy sessions, for three quarters of a minute. `npm run load` runs longer and prints the
-// figures. By default Node lets its heap grow to four times the used size before it collects garbage, so the
+// A thousand clients and two hundred busy sessions, for three quarters of a minute. `npm run load` runs longer
+// and prints the figures. By default Node lets its heap grow to four times the used size before it collects garbage, so the
 // heap is limited to HEAP_MB: otherwise the size of a process would say little. After the warm-up, the
 // minimum in the last third of the samples may exceed that in the first third by GROWTH_MAX_MB, which covers
 // the two page caches of the store (16 MB each) and the phase of the garbage collector.

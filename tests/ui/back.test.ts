@@ -8,7 +8,7 @@ import { doing, sending } from "../kit/talking-model.ts";
 import { append, MAIN } from "./conversation/long.ts";
 import { fill } from "./flow/fill.ts";
 import { house as flowHouse, open, RESEARCH, stepNamed, tell } from "./flow/house.ts";
-import { group, rowIn, say } from "./inbox/kit.ts";
+import { group, player, rowIn, say } from "./inbox/kit.ts";
 
 const topOf = (page: Page, selector: string) =>
   page.locator(selector).evaluate((part) => Math.round(part.scrollTop));
@@ -38,20 +38,26 @@ describeInBrowser("the way back", () => {
     await expect.poll(() => topOf(page, ".split-main")).toBe(before);
   });
 
-  test("to the inbox leads to a row that the reader had unfolded, with the filter of the others", async () => {
-    const house = await openHouse();
+  test("to the inbox leads to a row that the reader had unfolded, and keeps the filter of the others", async () => {
+    const { play } = player();
+    const house = await openHouse({ play });
     const client = await house.client();
     for (let at = 1; at <= 20; at += 1) {
       const { key } = await client.request("sessions.create", { label: `deploy ${at}` });
       await say(house, key, `do ${at}`);
     }
+    await say(house, MAIN, "ask me");
+    await say(house, RESEARCH, "fail");
     const { page } = await visit(house.http, { token: TOKEN });
+    const filter = group(page, "Needs you").getByRole("combobox", { name: "Show" });
+    await filter.selectOption("Questions (1)");
     await group(page, "Done").getByRole("button", { name: "Show 12 more" }).click();
     await rowIn(page, "Done", "deploy 1").last().getByRole("link").click();
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     await page.goBack();
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
     await expect.poll(focused).toMatch(/^deploy 1$/);
+    await expect.poll(() => filter.locator("option:checked").innerText()).toBe("Questions (1)");
   });
 
   test("to a conversation leads to the message that was read; a new visit begins at its end", async () => {

@@ -5,7 +5,7 @@ import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
-import { exactMoney, money, tokens } from "../parts/format.ts";
+import { FIGURES } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
@@ -56,23 +56,17 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
 
 /** Returns today's usage and limits, like `12.3k of 100k tokens today`, and whether a limit is reached. */
 export function budgetUse({ budget: { dailyTokens, dailyCost } = {}, today }: AgentDetails) {
-  const describeUse = (
-    used: number | undefined,
-    max: number | undefined,
-    write: (figure: number) => string,
-    unit: string,
-  ) => {
+  const describeUse = (of: keyof typeof FIGURES, used: number | undefined, max: number | undefined) => {
+    const { write, writeFull, unit } = FIGURES[of];
     const limit = max === undefined ? "" : `${used === undefined ? "at most" : " of"} ${write(max)}`;
     const words =
       used === undefined ? limit && `${limit}${unit} a day` : `${write(used)}${limit}${unit} today`;
-    return { words, isSpent: used !== undefined && max !== undefined && used >= max };
+    const full = used === undefined ? undefined : writeFull(used) + unit;
+    return { words, full, isSpent: used !== undefined && max !== undefined && used >= max };
   };
   return [
-    { ...describeUse(today?.cost, dailyCost, money, ""), full: today && exactMoney(today.cost) },
-    {
-      ...describeUse(today?.totalTokens, dailyTokens, tokens, " tokens"),
-      full: today?.totalTokens.toLocaleString(),
-    },
+    describeUse("cost", today?.cost, dailyCost),
+    describeUse("tokens", today?.totalTokens, dailyTokens),
   ].filter(({ words }) => words !== "");
 }
 

@@ -133,13 +133,14 @@ class Items {
 
   /**
    * Returns true for the message of a turn that neither a person nor another agent requested, and for an
-   * answer that the call shows already to which it belongs.
+   * answer that its call shows already.
    */
   #isQuiet({ message, run }: TextItem): boolean {
     const kind = message.role === "user" ? message.provenance?.kind : undefined;
     if (kind !== "inter_session") return kind !== undefined;
+    if (run?.flow?.step !== "reply") return false;
     this.#answers ??= answersIn(this.#results.values());
-    return run?.flow?.step === "reply" && this.#answers.has(textOf(message));
+    return this.#answers.has(textOf(message));
   }
 
   /** Adds the turn that has just ended to the folded turns before it, if it is a quiet one. */

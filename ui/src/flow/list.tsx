@@ -31,6 +31,8 @@ function Parties({ chain }: { chain: ChainRow }) {
   );
 }
 
+const findRoot = ({ rootSessionKey, sessions: [first = ""] }: ChainRow): string => rootSessionKey ?? first;
+
 export function ChainList(props: {
   chains: readonly ChainRow[];
   chosen: string | undefined;
@@ -39,7 +41,6 @@ export function ChainList(props: {
 }) {
   const { chains, chosen, more } = props;
   const nowMs = tick.value;
-  const findRoot = ({ rootSessionKey, sessions: [first = ""] }: ChainRow) => rootSessionKey ?? first;
   return (
     <ol class="chain-list" aria-label="Chains" data-list>
       {chains.map((chain) => (

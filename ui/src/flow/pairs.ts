@@ -9,7 +9,7 @@ type Talk = ChainRow["talks"][number];
 /** `to`: the key of a session, for jobs the id of an agent. */
 export type Pair = Talk & { readonly id: string };
 
-function pairOf({ kind, from, to, ...counts }: Talk): Pair {
+function makePair({ kind, from, to, ...counts }: Talk): Pair {
   const target = kind === "spawn" ? agentIn(to) : to;
   return { id: JSON.stringify([kind, from, target]), kind, from, to: target, ...counts };
 }
@@ -18,7 +18,7 @@ export function pairsIn(chains: readonly ChainRow[]): Pair[] {
   const pairs = new Map<string, Pair>();
   for (const talk of chains.flatMap((chain) => chain.talks)) {
     if (talk.from === "" || talk.to === "" || talk.from === talk.to) continue;
-    const pair = pairOf(talk);
+    const pair = makePair(talk);
     const { steps = 0, open = 0 } = pairs.get(pair.id) ?? {};
     pairs.set(pair.id, { ...pair, steps: pair.steps + steps, open: pair.open + open });
   }
@@ -27,5 +27,5 @@ export function pairsIn(chains: readonly ChainRow[]): Pair[] {
 
 /** Returns whether a chain has steps of the pair. Without a pair, every chain fits. */
 export function hasPair({ talks }: ChainRow, wanted: Pair | undefined): boolean {
-  return wanted === undefined || talks.some((talk) => pairOf(talk).id === wanted.id);
+  return wanted === undefined || talks.some((talk) => makePair(talk).id === wanted.id);
 }

@@ -8,5 +8,9 @@ import { useHold } from "./moved.ts";
 export function Held({ of, children }: { of: string; children: (isHeld: boolean) => ComponentChildren }) {
   const part = useRef<HTMLSpanElement>(null);
   const isHeld = useHold(part, of);
-  return <span ref={part}>{children(isHeld)}</span>;
+  return (
+    <span ref={part} class="held">
+      {children(isHeld)}
+    </span>
+  );
 }

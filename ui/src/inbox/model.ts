@@ -13,8 +13,9 @@ import { tabStorage } from "../token.ts";
 import { isSnoozed } from "./snooze.ts";
 
 const READ_AFTER_MS = 300;
-/** Items to read if more need the reader than the gateway lists by default. */
-const NEEDS_MAX = 200;
+/** Items to read of each group: more if more need the reader. */
+const ITEMS = 50;
+const ITEMS_MAX = 200;
 const NOTIFY_UNDER = "parley.notify";
 
 const read = signal<{ groups?: readonly AttentionGroupRows[]; problem?: unknown }>({});
@@ -115,11 +116,17 @@ export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
   read.value = { groups };
 }
 
+/** `expected`: number of items that need the reader. */
+async function readGroups(expected: number): Promise<readonly AttentionGroupRows[]> {
+  const limit = Math.min(ITEMS_MAX, Math.max(ITEMS, expected));
+  const { groups } = await ask("attention.list", { limit });
+  const { count = 0 } = groups.find(({ group }) => group === "needs_you") ?? {};
+  return count > limit && limit < ITEMS_MAX ? readGroups(count) : groups;
+}
+
 const readInTurn = inTurn(async () => {
   try {
-    let { groups } = await ask("attention.list", {});
-    const { count = 0, items = [] } = groups.find(({ group }) => group === "needs_you") ?? {};
-    if (count > items.length) ({ groups } = await ask("attention.list", { limit: NEEDS_MAX }));
+    const groups = await readGroups(needs.value?.count ?? 0);
     const before = needs.value;
     read.value = { groups };
     notifyOfNew(before);

@@ -123,7 +123,7 @@ export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boole
           {!isOne && <span class="soft">×{items.length}</span>}
         </p>
         <Time class="number soft small" at={item.since} as="age" />
-        <div class="row inbox-actions">
+        <div class="row inbox-actions held">
           {code !== undefined && actions.includes("retry") && (isOne || mendsAll(code)) && (
             <Fix {...{ code, agentId, sessionKey, model }} />
           )}

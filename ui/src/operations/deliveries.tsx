@@ -106,7 +106,7 @@ function deliveryRow(row: DeliveryRow): ResourceRow {
   );
   return {
     key: row.id,
-    class: moved.value.has(row.id) ? "row-held" : "",
+    class: moved.value.has(row.id) ? "held" : "",
     state: (
       <>
         <State state={row.state} {...(isDismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />

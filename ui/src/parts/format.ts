@@ -68,6 +68,12 @@ const EXACT_USD = new Intl.NumberFormat("en", {
 /** Formats an amount in USD in full: `$0.0042`, `$1.23`. */
 export const exactMoney = (usd: number): string => EXACT_USD.format(usd);
 
+/** How figures of these kinds are written, short and in full, and the unit that follows. */
+export const FIGURES = {
+  cost: { write: money, writeFull: exactMoney, unit: "" },
+  tokens: { write: tokens, writeFull: (count: number) => count.toLocaleString(), unit: " tokens" },
+} as const;
+
 /** Formats a size: `812 B`, `14 kB`, `3.4 MB`. */
 export function size(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;

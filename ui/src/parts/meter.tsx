@@ -1,18 +1,18 @@
 // Shows how much of a limit is used: a thin bar and a text.
 
-import { exactMoney, money, tokens } from "./format.ts";
+import { FIGURES } from "./format.ts";
 
 interface MeterProps {
   readonly name: string;
   readonly used: number;
   /** The limit. Undefined if there is no limit to show. */
   readonly max: number | undefined;
-  readonly of: "tokens" | "cost";
+  readonly of: keyof typeof FIGURES;
 }
 
 export function Meter({ name, used, max, of }: MeterProps) {
-  const [write, unit] = of === "cost" ? [money, ""] : [tokens, " tokens"];
-  const full = of === "cost" ? exactMoney(used) : `${used.toLocaleString()} tokens`;
+  const { write, writeFull, unit } = FIGURES[of];
+  const full = writeFull(used) + unit;
   if (max === undefined)
     return (
       <span class="meter-text" title={full}>

@@ -29,8 +29,8 @@ type FormProps = Place & { readonly onClose: () => void };
 
 function Key({ agentId, model, onClose }: FormProps) {
   const failed = model ?? agents.value?.agents.find(({ id }) => id === agentId)?.model;
-  const refs = [failed ?? [], useModelRefs()].flat(2);
-  const providers = new Set(refs.map(providerIn));
+  const refs = useModelRefs();
+  const providers = new Set([failed ?? [], refs].flat().map(providerIn));
   return (
     <SchemaForm
       action="Save"

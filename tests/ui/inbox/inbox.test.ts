@@ -121,7 +121,7 @@ describeInBrowser("the inbox", () => {
   });
 
   test("a long question with marks stands whole and once in the row's details", async () => {
-    const long = `${"word ".repeat(60)}, **shall I** go on?`;
+    const long = `**Well**, ${"word ".repeat(60)}, **shall I** go on?`;
     const house = await openHouse({ play: async ({ run }) => (run.input.text === "start" ? long : "done") });
     await say(house, MAIN, "start");
     const { page } = await visit(house.http, { token: TOKEN });

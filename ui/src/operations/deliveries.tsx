@@ -58,7 +58,7 @@ function Text({ row }: { row: DeliveryRow }) {
     <>
       <Button
         text={<Name text={line} />}
-        class="plain cut row-text"
+        class="plain cut"
         data-row={row.id}
         aria-expanded={isOpen}
         onClick={() => setOpen(!isOpen)}

@@ -12,7 +12,7 @@ import { type House, openHouse } from "../../gateway/kit.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
 import { type ModelServer, type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { call } from "../../kit/model-server/steps.ts";
-import type { ScriptedModel } from "../../kit/scripted-model.ts";
+import { type ScriptedModel, scriptedModel } from "../../kit/scripted-model.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { randomModel } from "./random-chains.ts";
 import { recordOf } from "./record-of.ts";
@@ -63,6 +63,24 @@ test("without a change no model is called, and random chains stay as they were",
     const differing = diff.steps.filter(({ same }) => !same);
     expect({ at, answers, differing }).toEqual({ at, answers: 0, differing: [] });
   }
+});
+
+test("without a change the announcement of a failed job still counts answers without text", async () => {
+  let calls = 0;
+  const model = scriptedModel(({ entries }) => {
+    if (JSON.stringify(entries[0]).includes("some work")) {
+      calls += 1;
+      return calls === 1 ? { text: "", totalTokens: 700 } : { error: "the model failed" };
+    }
+    return entries.length === 1 ? { toolCalls: [spawning("some work")], totalTokens: 10 } : "Done";
+  });
+  const record = await recordOf(await house(model), "Go");
+  expect(record.runs.map(({ input }) => input.text).join("\n")).toContain("700 total");
+  const { answers, diff } = await changed(record, {});
+  expect({ answers, differing: diff.steps.filter(({ same }) => !same) }).toEqual({
+    answers: 0,
+    differing: [],
+  });
 });
 
 test("a new model is called for one agent, and what follows from its answer is real", async () => {

@@ -345,6 +345,28 @@ test("of several runs with the same cause, the one that comes first in its lane 
   expect(like.map(({ run }) => run.runId)).toEqual(["earlier", result.runId]);
 });
 
+test("notices to one session, of which only the later one wakes it, replay as themselves", async () => {
+  const hasEnded = async (): Promise<void> => {
+    const runs = house.store.db.selectFrom("runs").select("run_id");
+    const { run_id } = await runs.where("session_key", "=", WRITER).executeTakeFirstOrThrow();
+    await endOf(house.engine, run_id);
+  };
+  const model = scriptedModel(async ({ entries }) => {
+    const inputs = entries.filter((entry): entry is Message => "role" in entry && entry.role === "user");
+    const input = inputs.map(textOf).at(-1);
+    if (input === "Go" && entries.length === 1) return { toolCalls: [sending(WRITER, "write", 0)] };
+    if (input === "Go" && entries.length === 3) return { toolCalls: [sending(RESEARCH, "fail", 0)] };
+    if (input !== "fail") return "REPLY_SKIP";
+    await hasEnded();
+    return { error: "the model failed" };
+  });
+  const house = await houseOn("embedded", model);
+  const record = await recordOf(house, "Go");
+  const notices = record.runs.filter(({ input }) => input.provenance?.kind === "notice");
+  expect(notices.map(({ kind }) => kind)).toEqual(["append", "turn"]);
+  expect((await replayed(record)).difference).toBeUndefined();
+});
+
 test("a run that was stopped between its last answer and its end replays as stopped", async () => {
   const model = scriptedModel(() => ({ text: "cut off", stopReason: "length" }));
   const record = await recordOf(await houseOn("embedded", model), "hello");

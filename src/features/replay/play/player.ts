@@ -214,7 +214,7 @@ export class Player implements TurnHooks {
 
   /** Answers that a failed run discarded are not in the record: their usage is only in its sum. */
   spent(run: Run): Usage | undefined {
-    return this.live === undefined ? this.match(run)?.run.usage : undefined;
+    return this.live?.hasLeft(run) === true ? undefined : this.match(run)?.run.usage;
   }
 
   /** Returns when a run times out: if it did so in the record, at that time, a little after its limit. */

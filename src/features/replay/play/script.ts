@@ -58,14 +58,14 @@ export function isOrigin({ input, flow, callId }: Run): boolean {
 }
 
 /**
- * Returns a name of what begins a run: a tool call, a turn of a flow, or a kind of message to its session. A
- * run of the replay has the same name as its recorded run.
+ * Returns a name of what begins a run: a tool call, a turn of a flow, or a message of this kind to a session
+ * (appended ones match after the turns). A run of the replay has the same name as its recorded run.
  */
-function causeOf({ callId, flow, input, sessionKey }: Run, toRecord = (text: string) => text): string {
+function causeOf({ callId, flow, input, kind, sessionKey }: Run, toRecord = (text: string) => text): string {
   if (callId !== undefined) return `call ${toRecord(callId)}`;
   const session = toRecord(sessionKey);
   if (flow !== undefined) return `${flow.step} ${flow.turn} of ${toRecord(flow.flowId)} in ${session}`;
-  return `${input.provenance?.kind} in ${session}`;
+  return `${input.provenance?.kind} as ${kind} in ${session}`;
 }
 
 /** Returns whether a budget that was used up kept a run from starting. */

@@ -1,9 +1,11 @@
 // The field that gives work to any agent, in a real browser with a real gateway.
 
 import { expect, test } from "vitest";
-import { TOKEN } from "../../gateway/kit.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { fleet, READER } from "../fleet/house.ts";
+import { relayOf } from "../relay.ts";
 
 describeInBrowser("work for any agent", () => {
   test("with the keyboard alone: @ opens the field, completes the agent's name, and Enter sends to its session", async () => {
@@ -44,6 +46,9 @@ describeInBrowser("work for any agent", () => {
     await page.keyboard.press("Escape");
     await open();
     await expect.poll(() => field.inputValue()).toBe("@nobody look");
+    await page.reload();
+    await open();
+    await expect.poll(() => field.inputValue()).toBe("@nobody look");
     await field.fill("look here");
     await send.click();
     await page.getByText("echo look here").first().waitFor();
@@ -53,5 +58,33 @@ describeInBrowser("work for any agent", () => {
     await reader.page.keyboard.press("@");
     await expect.poll(() => reader.page.getByRole("button", { name: "Ask an agent" }).count()).toBe(0);
     await expect.poll(() => reader.page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("work whose sending was interrupted by a reload is in the field again, and arrives once", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "chat.send");
+    await page.reload();
+    relay.hold();
+    const open = () => page.getByRole("button", { name: "Ask an agent" }).click();
+    await open();
+    const field = page.getByRole("textbox", { name: "Work for an agent" });
+    await field.fill("once only");
+    await field.press("Enter");
+    await expect.poll(() => relay.asked()).toBe(1);
+    const client = await house.client();
+    const texts = async () =>
+      (await client.request("chat.history", { sessionKey: "agent:main:main" })).messages
+        .filter(({ role }) => role === "user")
+        .map(textOf);
+    await expect.poll(texts).toEqual(["once only"]);
+    await page.reload();
+    relay.release();
+    await open();
+    await expect.poll(() => field.inputValue()).toBe("once only");
+    await field.press("Enter");
+    await page.locator(".entry").getByText("once only", { exact: true }).waitFor();
+    await expect.poll(() => page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    expect(await texts()).toEqual(["once only"]);
   });
 });

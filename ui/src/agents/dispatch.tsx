@@ -2,10 +2,9 @@
 // research, a text without "@" to that of the default agent.
 // DS1: the text stays in the field until the gateway has accepted it, also when the dialog is closed.
 
-import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { openToWrite } from "../conversation/drafts.ts";
-import { ask, defaults, onSignedOut } from "../gateway.ts";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { draftOf, keepDraft, openToWrite, requestOf } from "../conversation/drafts.ts";
+import { ask, defaults } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { takeLetters } from "../overlay.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
@@ -14,11 +13,8 @@ import { Name } from "../parts/name.tsx";
 import { Agent } from "./agent-name.tsx";
 import { agents, mainSessionOf } from "./known.ts";
 
-const unsent = signal("");
-
-onSignedOut(() => {
-  unsent.value = "";
-});
+/** Name of the draft of this field. No session has this key. */
+const FIELD = "@";
 
 /** Returns the word after "@" at the start, whether it is still being typed, and the message after it. */
 function readText(text: string) {
@@ -44,16 +40,14 @@ function agentsFrom(word: string) {
 }
 
 export function Dispatch({ onClose }: { onClose: () => void }) {
-  const [text, setText] = useState(() => {
-    const letters = takeLetters();
-    return unsent.value || letters;
-  });
+  const text = draftOf(FIELD);
+  const write = (next: string): void => keepDraft(FIELD, next);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.setSelectionRange(text.length, text.length), []);
-  const write = (next: string): void => {
-    setText(next);
-    unsent.value = next;
-  };
+  useLayoutEffect(() => {
+    const letters = takeLetters();
+    if (text === "") write(letters);
+    field.current?.setSelectionRange(text.length, text.length);
+  }, []);
   const { word, isBegun, message } = readText(text);
   const agentId = agentFor(word);
   const options = isBegun ? agentsFrom(word ?? "") : [];
@@ -76,7 +70,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
     if (agentId === undefined) throw new Error(`There is no agent ${word}.`);
     const key = word === undefined ? defaults.value?.mainSessionKey : mainSessionOf(agentId);
     if (key === undefined || message.trim() === "") return field.current?.focus();
-    await ask("chat.send", { sessionKey: key, message });
+    await ask("chat.send", { sessionKey: key, message, idempotencyKey: requestOf(FIELD) });
     write("");
     onClose();
     openToWrite(key);

@@ -19,11 +19,13 @@ import { recordOf } from "./record-of.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
+const WRITER = "agent:writer:main";
 const MODEL = "openai/test-model";
 
-async function house(model: ScriptedModel = talkingModel()): Promise<House> {
+/** `budget`: of each chain. */
+async function house(model: ScriptedModel = talkingModel(), budget = {}): Promise<House> {
   const tools = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
-  const session = { agentToAgent: { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200 } };
+  const session = { agentToAgent: { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200, ...budget } };
   return openHouse({ model, choices: { tools, session } });
 }
 
@@ -77,6 +79,27 @@ test("without a change the announcement of a failed job still counts answers wit
   const record = await recordOf(await house(model), "Go");
   expect(record.runs.map(({ input }) => input.text).join("\n")).toContain("700 total");
   const { answers, diff } = await changed(record, {});
+  expect({ answers, differing: diff.steps.filter(({ same }) => !same) }).toEqual({
+    answers: 0,
+    differing: [],
+  });
+});
+
+test("a budget holds only calls of real models: without a change two calls at once do not wait for each other", async () => {
+  let calls = 0;
+  const both = Promise.withResolvers<void>();
+  const model = talkingModel((input) => {
+    if (!input.startsWith("work")) return undefined;
+    calls += 1;
+    if (calls === 2) both.resolve();
+    return both.promise;
+  });
+  const own = await house(model, { maxChainTokens: 1_000_000 });
+  const record = await recordOf(own, doing(sending(RESEARCH, "work 1", 1), sending(WRITER, "work 2", 1)));
+  expect(answersIn(record, MAIN)[0]).toBe("echo work 1; echo work 2");
+  const small = JSON.stringify(record).replaceAll('"maxChainTokens":1000000', '"maxChainTokens":10000');
+  expect(small).toContain('"maxChainTokens":10000');
+  const { answers, diff } = await changed(JSON.parse(small) as ChainRecord, {});
   expect({ answers, differing: diff.steps.filter(({ same }) => !same) }).toEqual({
     answers: 0,
     differing: [],

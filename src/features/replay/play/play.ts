@@ -174,8 +174,7 @@ class Replay {
             await player.beforeAppend(run, entry, signal);
             return handle.append(entry);
           };
-          // The record says which model calls a budget refused. Only calls of real models need one.
-          const own = this.#vary === undefined ? {} : optional({ budget });
+          const own = budget && this.#vary && { budget: player.budgetOf(run, budget) };
           const facts = await executor.execute({ ...handle, ...own, append });
           await player.beforeEnd(run, signal);
           return facts;

@@ -11,6 +11,7 @@ import {
 } from "../../../agent/model/model.ts";
 import { fieldsOf, isObject, jsonOf, listOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
+import type { ModelBudget } from "../../../core/rules/budget.ts";
 import { labelsOfResult } from "../../../core/rules/labels/steps.ts";
 import { CONTEXT_TITLE } from "../../../core/rules/prompt/prompt.ts";
 import type { Code } from "../../../core/shapes/errors.ts";
@@ -125,16 +126,9 @@ export class Player implements TurnHooks {
     return found;
   }
 
-  differs(
-    one: ScriptedRun | undefined,
-    run: Run | undefined,
-    what: Pick<Difference, "step" | "expected" | "got">,
-  ) {
-    const { runId, sessionKey } = one?.run ?? {
-      runId: this.ids.toRecord(run?.runId ?? ""),
-      sessionKey: this.ids.toRecord(run?.sessionKey ?? ""),
-    };
-    this.differences.push({ at: this.#now(), runId, sessionKey, ...what });
+  #differs({ runId, sessionKey }: Run, step: string, expected: string, got: string): void {
+    const names = { runId: this.ids.toRecord(runId), sessionKey: this.ids.toRecord(sessionKey) };
+    this.differences.push({ at: this.#now(), ...names, step, expected, got });
   }
 
   offer(run: Run, made: Offer, { sessionKey, context }: { sessionKey: string; context?: string }): Offer {
@@ -150,6 +144,20 @@ export class Player implements TurnHooks {
     return { ...made, parts, tools: this.#script.toolsOf(inputs) };
   }
 
+  #isReal(run: Run): boolean {
+    const one = this.match(run);
+    return this.live?.isReal(run, one, (one && this.#given.get(one)) ?? 0) === true;
+  }
+
+  /** Limits a budget to the calls of real models. The record says which other calls it refused. */
+  budgetOf(run: Run, budget: ModelBudget): ModelBudget {
+    const reserve: ModelBudget["reserve"] = async (call, spent) => {
+      if (this.#isReal(run)) return budget.reserve(call, spent);
+      return { kind: "fits", maxOutputTokens: call.maxOutputTokens, reserved: { tokens: 0, cost: 0 } };
+    };
+    return { ...budget, reserve };
+  }
+
   async #answer(
     request: ModelRequest,
     onText: Parameters<ModelPort["call"]>[1],
@@ -157,18 +165,13 @@ export class Player implements TurnHooks {
   ): Promise<ModelOutcome> {
     const run = this.#playing.get(request.sessionId);
     const one = run && this.match(run);
-    const next = (one && this.#given.get(one)) ?? 0;
-    if (run !== undefined && this.live?.isReal(run, one, next))
+    if (run !== undefined && this.live !== undefined && this.#isReal(run))
       return this.live.port.call(request, onText, signal);
     if (one === undefined) {
-      this.differs(undefined, run, {
-        step: "run",
-        expected: NOTHING,
-        got: "a run that is not in the record",
-      });
+      if (run !== undefined) this.#differs(run, "run", NOTHING, "a run that is not in the record");
       return { kind: "failed", error: "this run is not in the record" };
     }
-    const at = next;
+    const at = this.#given.get(one) ?? 0;
     const product = one.products[at];
     const summary = asksForSummary(request.entries);
     const unexpected = product === undefined ? one.run.state === "ok" : isCompaction(product) !== summary;
@@ -180,8 +183,7 @@ export class Player implements TurnHooks {
     if (isCompaction(product) && !summary)
       return { kind: "overflow", error: "the request was too long in the record" };
     if (summary && !isCompaction(product)) {
-      const [expected, got] = ["an answer", "a summary of older messages"];
-      this.differs(one, run, { step: `model call ${at + 1}`, expected, got });
+      this.#differs(one.run, `model call ${at + 1}`, "an answer", "a summary of older messages");
       return { kind: "failed", error: "the record has no answer to this call" };
     }
     const came = await untilAborted(this.gates.wait(`answer ${one.index} ${at}`), signal);
@@ -232,8 +234,7 @@ export class Player implements TurnHooks {
   ): Promise<ModelOutcome> {
     const { state, error = "", code } = one.run;
     if (state === "ok") {
-      const step = `model call ${one.products.length + 1}`;
-      this.differs(one, undefined, { step, expected: NOTHING, got: "another model call" });
+      this.#differs(one.run, `model call ${one.products.length + 1}`, NOTHING, "another model call");
       return { kind: "failed", error: "the record has no answer to this call" };
     }
     if (one.partial !== "") onText({ offset: 0, text: this.ids.toReplay(one.partial) });
@@ -357,7 +358,7 @@ export class Player implements TurnHooks {
     const isLate = recorded.toolName === "sessions_send" && fieldIn(expected, "status") === "timeout";
     if ((recorded.isError && isSame("code")) || (isLate && isSame("status")))
       return { ...outcome, text: this.ids.toReplay(expected) };
-    this.differs(one, undefined, { step: `result of ${recorded.toolName}`, expected, got });
+    this.#differs(one.run, `result of ${recorded.toolName}`, expected, got);
     return outcome;
   }
 

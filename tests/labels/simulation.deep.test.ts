@@ -9,7 +9,7 @@ import { temporaryFolder } from "../kit/cleanup.ts";
 import { LABEL_MUTANTS } from "./mutants.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
-const STORIES = 100;
+const STORIES = 80;
 /** Maximum number of stories in the search for a mutant. */
 const SEARCHED_MAX = 60;
 const WORKERS = 2;

@@ -3,6 +3,7 @@
 // several processes over one store.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -35,6 +36,9 @@ process.on("unhandledRejection", (error) => noteUnhandled(error));
 // Compiles all schemas before the first story, so that this does not change the timing of one story.
 for (const name of Object.keys(METHODS)) await checkParams(name as keyof typeof METHODS, {});
 for (const name of Object.keys(TOOLS)) await readArguments(acceptedBy(name as keyof typeof TOOLS), {});
+
+// Stored now, because a worker that finds a failure is ended at once.
+flushCompileCache();
 
 const memory = "/dev/shm";
 const parent = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "parley-sim-"));

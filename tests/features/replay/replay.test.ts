@@ -174,7 +174,7 @@ test("the announcement of a failed job counts answers without text, in a replay 
 });
 
 /** Number of random chains on each store. */
-const RANDOM_CHAINS = Number(process.env.PARLEY_CHAINS ?? rounds(25, 150));
+const RANDOM_CHAINS = Number(process.env.PARLEY_CHAINS ?? rounds(25, 100));
 const CHAINS_OF_A_SEED = 25;
 
 /** Budgets of the gateways with random chains, the tokens of each answer, and the codes of the refusals. */

@@ -375,7 +375,7 @@ export const frames: FuzzTarget<Storm> = {
     "each frame is answered or closes the connection with a documented code; nobody else is harmed or written to",
   inputs: storm,
   roundRuns: 200,
-  ciRuns: 450,
+  ciRuns: 300,
   async open() {
     const house = await openFuzzedHouse();
     await fillHouse(house, [GROUP, OTHER, "agent:main:telegram:group:2"]);

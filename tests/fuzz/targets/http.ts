@@ -361,7 +361,7 @@ export const http: FuzzTarget<Request> = {
     "an answer in JSON (but for page and metrics) with a known status; a tool is called for a good token, host and origin only; 413 unread",
   inputs: request,
   roundRuns: 300,
-  ciRuns: 1_500,
+  ciRuns: 1_000,
   async open() {
     const house = await openFuzzedHouse();
     await fillHouse(house, ["agent:main:telegram:group:0", OTHER]);

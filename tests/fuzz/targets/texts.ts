@@ -308,7 +308,7 @@ export const redaction: FuzzTarget<SecretInput> = {
     cutAt: fc.integer({ min: 0, max: 3_000 }),
   }),
   roundRuns: 500,
-  ciRuns: 500,
+  ciRuns: 350,
   open: () => ({
     check(input) {
       const { before, secret, after, hostile, known, cutAt } = input;

@@ -406,7 +406,7 @@ export const toolArguments: FuzzTarget<ToolInput> = {
     "one JSON object whatever the arguments; what is unknown is named; a refused call writes nothing anywhere",
   inputs: calls,
   roundRuns: 300,
-  ciRuns: 1_250,
+  ciRuns: 800,
   async open() {
     const base = mkdtempSync(join(tmpdir(), "parley-fuzz-tools-"));
     fillOutside(base);

@@ -367,7 +367,7 @@ export const transcripts: FuzzTarget<TranscriptInput> = {
     ),
   }),
   roundRuns: 100,
-  ciRuns: 80,
+  ciRuns: 50,
   async open() {
     const model = createModel();
     const house = await openFuzzedHouse({ model: model.port });

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { CLUSTER_MUTANTS } from "../mutants.ts";
 import { tellAll } from "../workers.ts";
 
-const STORIES = 200;
+const STORIES = 120;
 const TOLD_TWICE = 10;
 /** Maximum number of stories in the search for a mutant. */
 const STORIES_MAX = 400;

@@ -72,7 +72,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "notice-left-out": 15,
   "offer-lost-by-reading": 69,
   "offered-again": 176,
-  "open-attempt-forgotten": 85,
+  "open-attempt-forgotten": 86,
   "open-calls-left-open": 36,
   "other-party-named-in-events": 2,
   "outbox-not-woken": 2,

@@ -32,7 +32,7 @@ import { silentLog } from "../samples.ts";
 
 const WRITER = fileURLToPath(new URL("../../kit/power-loss/writer.ts", import.meta.url));
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
-const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
+const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 14);
 const STARTS = 12;
 const START_MAX_MS = 40;
 const LOSSES_OF_A_MOMENT = 4;

@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import { batched } from "../clock.ts";
 import { ask, on, onSignedOut, whenConnected } from "../gateway.ts";
-import { type AgentList, agentNameIn } from "./face.ts";
+import { type AgentList, agentIn, agentNameIn } from "./face.ts";
 
 const READ_AFTER_MS = 300;
 
@@ -20,6 +20,13 @@ export function mainSessionOf(id: string): string | undefined {
   const { mainKey, scope } = agents.value ?? {};
   if (mainKey === undefined) return undefined;
   return scope === "global" ? "global" : `agent:${id}:${mainKey}`;
+}
+
+/** Returns whether another program runs the turns of a session. It can't be held or steered here. */
+export function isElsewhere(sessionKey: string): boolean {
+  const agentId = agentIn(sessionKey);
+  const agent = agents.value?.agents.find(({ id }) => id === agentId);
+  return sessionKey.startsWith("peer:") || agent?.runtime !== undefined;
 }
 
 async function readAgents(): Promise<void> {

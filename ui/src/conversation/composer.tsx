@@ -10,6 +10,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { COMMANDS, findCommand, rightsFor } from "../../../src/core/rules/command.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
+import { isElsewhere } from "../agents/known.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
@@ -135,6 +136,7 @@ function Buttons(props: {
   const { thread, queuedRuns, canSend, onSend, sending } = props;
   const [runId, { hold } = {}] = currentRun(thread) ?? [];
   const busy = runId !== undefined || queuedRuns > 0;
+  const isOurs = runId !== undefined && !isElsewhere(thread.sessionKey);
   return (
     <div class="bar end">
       {queuedRuns > 0 && <span class="soft small queue-note">{`${queuedRuns} queued`}</span>}
@@ -146,7 +148,7 @@ function Buttons(props: {
           act={() => ask("chat.abort", { sessionKey: thread.sessionKey, ...optional({ runId }) })}
         />
       )}
-      {runId !== undefined && has("runs.hold") && (
+      {isOurs && has("runs.hold") && (
         <ActButton
           text={hold === undefined ? "Hold" : "Release"}
           of={`${runId} ${hold}`}
@@ -155,7 +157,7 @@ function Buttons(props: {
           act={() => ask(hold === undefined ? "runs.hold" : "runs.release", { runId })}
         />
       )}
-      {runId !== undefined && (
+      {isOurs && (
         <Button
           text="Steer"
           disabled={!canSend}

@@ -21,6 +21,7 @@ import { type ConnectOptions, connect, type GatewayClient } from "../../src/cont
 import { optional } from "../../src/core/optional.ts";
 import { labelOfSession } from "../../src/core/rules/labels/labels.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import {
   dailyBudgets,
@@ -433,6 +434,12 @@ export async function joined(house: Pick<House, "url">, more: Record<string, unk
   const hello = await raw.res("hello");
   if (hello.ok !== true) throw new Error(hello.error?.message);
   return raw;
+}
+
+/** Returns the texts of the messages to a session, without those of the agent. */
+export async function textsTo(client: GatewayClient, sessionKey: string): Promise<string[]> {
+  const { messages } = await client.request("chat.history", { sessionKey });
+  return messages.filter(({ role }) => role === "user").map(textOf);
 }
 
 /** Resolves when all runs have ended. */

@@ -116,14 +116,7 @@ const AGENT_MARK = {
 const AGENT = named(
   "AgentRow",
   "A configured agent.",
-  object(
-    { id: text(), default: flag(), model: text() },
-    {
-      name: text(),
-      ...AGENT_MARK,
-      runtime: about(oneOf("acp", "a2a"), "Absent: the gateway runs its turns."),
-    },
-  ),
+  object({ id: text(), default: flag(), model: text() }, { name: text(), ...AGENT_MARK }),
 );
 
 const MODEL = named(

@@ -162,9 +162,9 @@ export const systemMethods: Methods<keyof typeof OVERVIEW_METHODS, SystemDeps> =
   "agents.list": {
     async handle({ deps: { settings }, caller }) {
       const agents = agentsFor(settings, caller).map(
-        ({ id, name, color, icon, default: isDefault, model, runtime }) => ({
+        ({ id, name, color, icon, default: isDefault, model }) => ({
           id,
-          ...optional({ name, color, icon, runtime: runtime?.type }),
+          ...optional({ name, color, icon }),
           default: isDefault,
           model,
         }),

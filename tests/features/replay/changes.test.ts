@@ -12,8 +12,9 @@ import { type House, openHouse } from "../../gateway/kit.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
 import { type ModelServer, type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { call } from "../../kit/model-server/steps.ts";
-import { type ScriptedModel, scriptedModel } from "../../kit/scripted-model.ts";
+import type { ScriptedModel } from "../../kit/scripted-model.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
+import { failingJobModel } from "./failing-job.ts";
 import { randomModel } from "./random-chains.ts";
 import { recordOf } from "./record-of.ts";
 
@@ -68,15 +69,7 @@ test("without a change no model is called, and random chains stay as they were",
 });
 
 test("without a change the announcement of a failed job still counts answers without text", async () => {
-  let calls = 0;
-  const model = scriptedModel(({ entries }) => {
-    if (JSON.stringify(entries[0]).includes("some work")) {
-      calls += 1;
-      return calls === 1 ? { text: "", totalTokens: 700 } : { error: "the model failed" };
-    }
-    return entries.length === 1 ? { toolCalls: [spawning("some work")], totalTokens: 10 } : "Done";
-  });
-  const record = await recordOf(await house(model), "Go");
+  const record = await recordOf(await house(failingJobModel()), "Go");
   expect(record.runs.map(({ input }) => input.text).join("\n")).toContain("700 total");
   const { answers, diff } = await changed(record, {});
   expect({ answers, differing: diff.steps.filter(({ same }) => !same) }).toEqual({
@@ -94,8 +87,8 @@ test("a budget holds only calls of real models: without a change two calls at on
     if (calls === 2) both.resolve();
     return both.promise;
   });
-  const own = await house(model, { maxChainTokens: 1_000_000 });
-  const record = await recordOf(own, doing(sending(RESEARCH, "work 1", 1), sending(WRITER, "work 2", 1)));
+  const gateway = await house(model, { maxChainTokens: 1_000_000 });
+  const record = await recordOf(gateway, doing(sending(RESEARCH, "work 1", 1), sending(WRITER, "work 2", 1)));
   expect(answersIn(record, MAIN)[0]).toBe("echo work 1; echo work 2");
   const small = JSON.stringify(record).replaceAll('"maxChainTokens":1000000', '"maxChainTokens":10000');
   expect(small).toContain('"maxChainTokens":10000');

@@ -17,6 +17,7 @@ import { type ScriptedModel, scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings } from "../../tools/app.ts";
+import { failingJobModel } from "./failing-job.ts";
 import { randomModel } from "./random-chains.ts";
 import { recordOf, recordOfChain } from "./record-of.ts";
 
@@ -158,16 +159,7 @@ test("a run whose process died too often is refused with that reason, because it
 });
 
 test("the announcement of a failed job counts answers without text, in a replay too", async () => {
-  let calls = 0;
-  const model = scriptedModel(({ entries }) => {
-    const first = entries.find((entry) => !isCompaction(entry));
-    if (first !== undefined && textOf(first as Message) === "some work") {
-      calls += 1;
-      return calls === 1 ? { text: "", totalTokens: 700 } : { error: "the model failed" };
-    }
-    return entries.length === 1 ? { toolCalls: [spawning("some work")], totalTokens: 10 } : "Done";
-  });
-  const record = await recordOf(await houseOn("embedded", model), "Go");
+  const record = await recordOf(await houseOn("embedded", failingJobModel()), "Go");
   const announced = record.runs.map(({ input }) => input.text).filter((text) => text.startsWith("Status:"));
   expect(announced).toEqual([expect.stringContaining("700 total")]);
   expect((await replayed(record)).difference).toBeUndefined();

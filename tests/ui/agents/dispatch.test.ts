@@ -1,8 +1,7 @@
 // The field that gives work to any agent, in a real browser with a real gateway.
 
 import { expect, test } from "vitest";
-import { textOf } from "../../../src/core/shapes/message.ts";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, TOKEN, textsTo } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { fleet, READER } from "../fleet/house.ts";
 import { relayOf } from "../relay.ts";
@@ -73,10 +72,7 @@ describeInBrowser("work for any agent", () => {
     await field.press("Enter");
     await expect.poll(() => relay.asked()).toBe(1);
     const client = await house.client();
-    const texts = async () =>
-      (await client.request("chat.history", { sessionKey: "agent:main:main" })).messages
-        .filter(({ role }) => role === "user")
-        .map(textOf);
+    const texts = () => textsTo(client, "agent:main:main");
     await expect.poll(texts).toEqual(["once only"]);
     await page.reload();
     relay.release();

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, TOKEN, textsTo } from "../../gateway/kit.ts";
 import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../kit/scripted-model.ts";
 import { relayOf } from "../relay.ts";
@@ -62,10 +62,7 @@ describeInBrowser("a message whose sending was interrupted", () => {
     await field.press("Enter");
     await expect.poll(() => relay.asked()).toBe(1);
     const client = await house.client();
-    const texts = async () =>
-      (await client.request("chat.history", { sessionKey: "agent:main:main" })).messages
-        .filter(({ role }) => role === "user")
-        .map(textOf);
+    const texts = () => textsTo(client, "agent:main:main");
     await expect.poll(texts).toEqual(["once only"]);
     await page.reload();
     await page.locator(".entry").getByText("once only", { exact: true }).waitFor();

@@ -2,10 +2,9 @@
 // it. Tests use two tabs and the keyboard.
 
 import { expect, test } from "vitest";
-import { textOf } from "../../../src/core/shapes/message.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
-import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
+import { type House, openHouse, type Play, TOKEN, textsTo } from "../../gateway/kit.ts";
 import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { until } from "../../kit/until.ts";
@@ -145,10 +144,7 @@ describeInBrowser("the inbox", () => {
     await answer.fill("ask again");
     await answer.press("Enter");
     const client = await house.client();
-    const texts = async () =>
-      (await client.request("chat.history", { sessionKey: MAIN })).messages
-        .filter(({ role }) => role === "user")
-        .map(textOf);
+    const texts = () => textsTo(client, MAIN);
     await expect.poll(texts).toEqual(["ask me", "ask again"]);
     // The agent asks again, in another row.
     await answer.waitFor({ state: "detached" });

@@ -22,11 +22,11 @@ export function mainSessionOf(id: string): string | undefined {
   return scope === "global" ? "global" : `agent:${id}:${mainKey}`;
 }
 
-/** Returns whether another program runs the turns of a session. It can't be held or steered here. */
+/** Returns whether another program, which chooses its own model, runs the turns of a session. */
 export function isElsewhere(sessionKey: string): boolean {
   const agentId = agentIn(sessionKey);
-  const agent = agents.value?.agents.find(({ id }) => id === agentId);
-  return sessionKey.startsWith("peer:") || agent?.runtime !== undefined;
+  const model = agents.value?.agents.find(({ id }) => id === agentId)?.model;
+  return sessionKey.startsWith("peer:") || model === `acp/${agentId}` || model === `a2a/${agentId}`;
 }
 
 async function readAgents(): Promise<void> {

@@ -174,8 +174,8 @@ class Replay {
             await player.beforeAppend(run, entry, signal);
             return handle.append(entry);
           };
-          const own = budget && this.#vary && { budget: player.budgetOf(run, budget) };
-          const facts = await executor.execute({ ...handle, ...own, append });
+          const limited = budget && this.#vary && { budget: player.budgetOf(run, budget) };
+          const facts = await executor.execute({ ...handle, ...limited, append });
           await player.beforeEnd(run, signal);
           return facts;
         },
